@@ -14,7 +14,15 @@ from .adjacency import Adjacency
 
 _PLACE = re.compile(r"^( *)\{(\w+(?:, \w+)*)\}$", re.M)
 _WIDTH = 100
-_LETTERS = {"μ": "mu", "Δ": "Delta", "ε": "epsilon", "δ": "delta", "α": "alpha", "σ": "sigma"}
+_LETTERS = {
+    "μ": "mu",
+    "Δ": "Delta",
+    "ε": "epsilon",
+    "δ": "delta",
+    "α": "alpha",
+    "σ": "sigma",
+    "ρ": "rho",
+}
 _SIGNS = {"≥": ">=", "≤": "<="}
 _NAMES = str.maketrans(_LETTERS | _SIGNS | {"½": "1/2", "−": "-", "“": '"', "”": '"', "–": "-"})
 _BACK = {name: letter for letter, name in (_LETTERS | _SIGNS).items()}
@@ -58,6 +66,10 @@ class Argument(NamedTuple):
         return self.meaning if self.range is None else f"{self.meaning}, {self.range.words}"
 
 
+# ways to draw the batches of a run (``jaxgdp.run``)
+SAMPLERS = (
+    "poisson", "opacus", "shuffled", "random_allocation", "deterministic", "fixed_size", "unknown",
+)  # fmt: skip
 _RELATIONS = ", ".join(each.value for each in Adjacency)
 ARGUMENTS: dict[str, Argument] = {
     "noise_multiplier": Argument(

@@ -5,7 +5,6 @@ Rates and numbers of steps follow from these, and :attr:`Run.rounding` states ho
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -259,15 +258,7 @@ def run(
 
 def _drawn(run: Run, at: Counts) -> Composition:
     """Poisson sampling."""
-    if np.all(np.asarray(run.records_per_user) == 1.0):
-        return dpsgd(run.noise_multiplier, at.rate, at.steps)
-    if "records_per_user" not in inspect.signature(dpsgd).parameters:
-        raise ValueError(
-            "records_per_user must be 1: jaxgdp.dpsgd does not take more than one record of a user"
-            " in this version"
-        )
-    more: Any = {"records_per_user": run.records_per_user}
-    return dpsgd(run.noise_multiplier, at.rate, at.steps, **more)
+    return dpsgd(run.noise_multiplier, at.rate, at.steps, records_per_user=run.records_per_user)
 
 
 def _one_record(make: Callable[[Run, Counts], Composition]) -> Callable[[Run, Counts], Composition]:

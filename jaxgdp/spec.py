@@ -13,6 +13,25 @@
     [[mechanism]]
     deployment = "census_2020_pl94_units"
 
+In place of mechanisms a file may hold a run of DP-SGD, with the arguments of ``jaxgdp.run``:
+
+    [run]
+    noise_multiplier = 0.9
+    dataset_size = 45000
+    batch_size = 512
+    num_epochs = 30
+    sampler = "unknown"
+
+Parts of a release may have a name, and a budget in place of the noise: ``rho`` of a Gaussian or
+discrete Gaussian, or its share of the ``rho`` of the whole:
+
+    rho = 1
+
+    [[mechanism]]
+    type = "DiscreteGaussian"
+    name = "counties"
+    share = "1/5"
+
 Numbers may be written as fractions in quotes ("16384/50000"). Every error names the file, the line
 or key, the value and what is valid."""
 
@@ -24,27 +43,48 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import deployments, mechanisms
+from . import deployments, mechanisms, runs
 from .deprecation import renamed_arguments
 from .mechanisms.base import known_mechanisms
 from .mechanisms.runs import BY_NAME, Runs
-from .numerics.validation import floor_rate, open_unit, relative_width, whole
+from .numerics.validation import floor_rate, open_unit, positive, probability, relative_width, whole
 from .vocabulary import did_you_mean
 
 SETTINGS = ("adjacency", "fpr_floor", "rtol", "delta", "fpr", "approximation")
 SEVERAL = ("delta", "fpr")  # settings that hold several numbers
 _OLD = {"deltas": "delta"}  # keys of earlier versions, which files still have
 _WORDS = ("title", "neighbours")
-_KEYS = (*_WORDS, "deployment", "mechanism", *SETTINGS)
+_KEYS = (*_WORDS, "deployment", "mechanism", "run", "rho", *SETTINGS)
+_SOURCES = ("mechanism", "deployment", "run")  # exactly one of them
+_ABOUT = ("type", "deployment", "count", "name", "share", "rho")  # keys of a part that are no field
+_BUDGETED = ("Gaussian", "DiscreteGaussian")  # whose noise follows from a budget
 _LARGEST_FILE = 16 * 2**20
 _HEADER = re.compile(r"^\s*\[\[\s*\"?mechanism\"?\s*\]\]")
+
+
+class Part(NamedTuple):
+    """One entry of a file.
+
+    Attributes:
+        mechanism: of one use.
+        count: of uses.
+        name: of the part, or "".
+        share: of the whole budget, or None.
+        rho: ρ of all uses together where the file states it, else None.
+    """
+
+    mechanism: Any
+    count: Any
+    name: str = ""
+    share: float | None = None
+    rho: float | None = None
 
 
 @dataclass(frozen=True)
@@ -58,6 +98,8 @@ class Spec:
         settings: those given of adjacency, fpr_floor, rtol, delta, fpr and approximation.
         content: the description itself, ready for JSON.
         source: file or other place it came from, for messages.
+        run: the :class:`jaxgdp.Run` of a file that describes one, else None.
+        parts: the entries of a file that lists mechanisms.
     """
 
     mechanism: mechanisms.Composition
@@ -66,6 +108,8 @@ class Spec:
     settings: dict
     content: dict
     source: str
+    run: runs.Run | None = None
+    parts: tuple[Part, ...] = ()
 
 
 def _suggest(word: Any, known: Iterable) -> str:
@@ -122,9 +166,8 @@ def _field(name: str, value: Any, place: _Place) -> Any:
     """The value of a field: numbers, the mechanism of one run, or the law of their number."""
     if name == "mechanism" and isinstance(value, list):
         inner = _Place(place.source)
-        return mechanisms.compose(
-            [_part(entry, inner, i, len(value)) for i, entry in enumerate(value)]
-        )
+        parts = [_part(entry, inner, i, len(value), None) for i, entry in enumerate(value)]
+        return mechanisms.compose([(part.mechanism, part.count) for part in parts])
     if name == "runs" and isinstance(value, dict):
         fields = {key: _number(each) for key, each in value.items() if key != "type"}
         law = value.get("type")
@@ -135,22 +178,28 @@ def _field(name: str, value: Any, place: _Place) -> Any:
     return _number(value)
 
 
-def _part(entry: Any, place: _Place, position: int, number: int):
-    """One element of ``mechanism``: (mechanism, count)."""
+def _part(entry: Any, place: _Place, position: int, number: int, whole_rho: float | None) -> Part:
+    """One element of ``mechanism``."""
     label = f"mechanism {position + 1}"
     where = lambda key=None: place.at(position, key, number)
     if not isinstance(entry, dict):
         raise ValueError(
             f"{where()}: {label} must be a table with a type and its fields, got {entry!r}"
         )
-    about = ("type", "deployment", "count")
-    fields = {name: value for name, value in entry.items() if name not in about}
+    fields = {name: value for name, value in entry.items() if name not in _ABOUT}
     if ("type" in entry) == ("deployment" in entry):
         raise ValueError(
             f"{where()}: {label} must have either a type or a deployment, got {sorted(entry)}"
         )
     with place.blamed(f"{label}: ", entry=position, key="count", number=number):
         count = whole("count", _number(entry.get("count", 1)))
+    name = entry.get("name", "")
+    if not isinstance(name, str):
+        raise ValueError(f"{where('name')}: {label}: name must be text, got {name!r}")
+    with place.blamed(f"{label}: ", entry=position, key="share", number=number):
+        share = _one(probability, "share", entry.get("share"))
+    with place.blamed(f"{label}: ", entry=position, key="rho", number=number):
+        rho = _one(positive, "rho", entry.get("rho"))
     if "deployment" in entry:
         if fields:
             raise ValueError(
@@ -158,32 +207,93 @@ def _part(entry: Any, place: _Place, position: int, number: int):
                 f" {next(iter(fields))!r}"
             )
         with place.blamed(f"{label}: ", entry=position, key="deployment", number=number):
-            return deployments.mechanism(entry["deployment"]), count
-    known, name = known_mechanisms(), entry["type"]
+            return Part(deployments.mechanism(entry["deployment"]), count, name, share, rho)
+    kind = _kind(entry["type"], where("type"), label)
+    noise = kind.noise_scale
+    if noise not in fields and kind.__name__ in _BUDGETED:
+        rho = share * whole_rho if rho is None and None not in (share, whole_rho) else rho
+        if rho is not None:
+            fields[noise] = _noise_of_budget(rho, count, fields.get("sensitivity", 1))
+    elif "rho" in entry:
+        raise ValueError(
+            f"{where('rho')}: {label} ({kind.__name__}): rho is for {' and '.join(_BUDGETED)}, in"
+            f" place of their noise; give rho or {noise or 'its fields'}, not both"
+        )
+    return Part(_made(kind, fields, place, where, label), count, name, share, rho)
+
+
+def _one(check: Callable[[str, Any], Any], name: str, value: Any) -> float | None:
+    """One number that passes a check, or None where there is none."""
+    if value is None:
+        return None
+    found = check(name, _number(value))
+    if np.ndim(found):
+        raise ValueError(f"{name} must be one number, got {value!r}")
+    return float(found)
+
+
+def _noise_of_budget(rho: float, count: Any, sensitivity: Any) -> Any:
+    """σ = s·√(k/(2ρ)) of k uses that cost ρ together, rounded down: less noise is the safe side."""
+    sigma = np.asarray(_number(sensitivity), float) * np.sqrt(count / (2.0 * rho))
+    return (sigma * (1.0 - 4.0 * np.finfo(float).eps)).tolist()
+
+
+def _kind(name: Any, where: str, label: str) -> type[mechanisms.Mechanism]:
+    known = known_mechanisms()
     if not isinstance(name, str) or name not in known:
         hint = _suggest(name, known)
         raise ValueError(
-            f"{where('type')}: {label}: unknown mechanism {name!r}{hint}known are"
-            f" {', '.join(known)}"
+            f"{where}: {label}: unknown mechanism {name!r}{hint}known are {', '.join(known)}"
         )
-    own = known[name].given_fields()
+    return known[name]
+
+
+def _made(
+    kind: type[mechanisms.Mechanism],
+    fields: dict[str, Any],
+    place: _Place,
+    where: Callable[..., str],
+    label: str,
+) -> mechanisms.Mechanism:
+    """A mechanism from the fields of an entry."""
+    name, own = kind.__name__, kind.given_fields()
     for key in fields:
         if key not in own:
-            hint = _suggest(key, own)
+            hint = _suggest(key, (*own, *_ABOUT))
             raise ValueError(
                 f"{where(key)}: {label} ({name}): unknown field {key!r}{hint}its fields are"
-                f" {', '.join(own)}, and count"
+                f" {', '.join(own)}, and count, name, share, rho"
             )
     missing = dataclasses.MISSING
     for key, field in own.items():
         if key not in fields and field.default is missing and field.default_factory is missing:
-            raise ValueError(f"{where()}: {label} ({name}) needs the field {key!r}")
+            budget = ", or rho, or a share of the whole rho" if name in _BUDGETED else ""
+            raise ValueError(f"{where()}: {label} ({name}) needs the field {key!r}{budget}")
     try:
-        given = {key: _field(key, value, place) for key, value in fields.items()}
-        return known[name](**given), count
+        return kind(**{key: _field(key, value, place) for key, value in fields.items()})
     except (ValueError, TypeError) as error:
         culprit = next((key for key in fields if str(error).startswith(f"{key} ")), None)
         raise ValueError(f"{where(culprit)}: {label} ({name}): {error}") from None
+
+
+def _run(table: Any, place: _Place) -> runs.Run:
+    """The run of a file."""
+    if not isinstance(table, dict):
+        raise ValueError(f"{place.at(key='run')}: run must be a table of keys, got {table!r}")
+    for key in table:
+        if key not in runs.FIELDS:
+            hint = _suggest(key, runs.FIELDS)
+            raise ValueError(
+                f"{place.source}: run: unknown key {key!r}{hint}known are {', '.join(runs.FIELDS)}"
+            )
+    for key in runs.FIELDS[:3]:
+        if key not in table:
+            raise ValueError(f"{place.source}: run needs the key {key!r}")
+    try:
+        given = {k: v if k == "sampler" else _number(v) for k, v in table.items()}
+        return runs.run(**given)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{place.source}: run: {error}") from None
 
 
 def _settings(data: dict, place: _Place) -> dict:
@@ -218,31 +328,55 @@ def _build(data: Any, place: _Place) -> Spec:
             raise ValueError(
                 f"{place.at(key=key)}: unknown key {key!r}{hint}known are {', '.join(_KEYS)}"
             )
-    if ("mechanism" in data) == ("deployment" in data):
+    if sum(key in data for key in _SOURCES) != 1:
         raise ValueError(
-            f"{place.source}: must have mechanisms ([[mechanism]] in TOML) or a deployment, and not"
-            " both"
+            f"{place.source}: must have mechanisms ([[mechanism]] in TOML), a deployment or a run"
+            " ([run] in TOML), and only one of these"
         )
     for key in _WORDS:
         if not isinstance(data.get(key, ""), str):
             raise ValueError(f"{place.at(key=key)}: {key} must be text, got {data[key]!r}")
     title, neighbours = (data.get(key, "") for key in _WORDS)
+    run, parts = None, ()
     if "deployment" in data:
         with place.blamed(key="deployment"):
             deployment = deployments.about(data["deployment"])
         mechanism = deployment.mechanism()
         title, neighbours = title or deployment.title, neighbours or deployment.neighbours
+    elif "run" in data:
+        run = _run(data["run"], place)
+        # (where there are two, whoever needs one is told so)
+        mechanism: Any = run if len(run.cases) > 1 else run.mechanism
     else:
-        entries = data["mechanism"]
-        if not isinstance(entries, list) or not entries:
-            raise ValueError(
-                f"{place.at(key='mechanism')}: mechanism must be a list of at least one table, got"
-                f" {entries!r}"
-            )
-        parts = [_part(entry, place, i, len(entries)) for i, entry in enumerate(entries)]
+        parts = _parts(data, place)
         with place.blamed():
-            mechanism = mechanisms.compose(parts)
-    return Spec(mechanism, title, neighbours, _settings(data, place), data, place.source)
+            mechanism = mechanisms.compose([(part.mechanism, part.count) for part in parts])
+    settings = _settings(data, place)
+    return Spec(mechanism, title, neighbours, settings, data, place.source, run, parts)
+
+
+def _parts(data: dict, place: _Place) -> tuple[Part, ...]:
+    """The entries of a file, whose shares of a budget are at most the whole."""
+    entries = data["mechanism"]
+    if not isinstance(entries, list) or not entries:
+        raise ValueError(
+            f"{place.at(key='mechanism')}: mechanism must be a list of at least one table, got"
+            f" {entries!r}"
+        )
+    with place.blamed(key="rho"):
+        whole_rho = _one(positive, "rho", data.get("rho"))
+    number = len(entries)
+    parts = tuple(_part(entry, place, i, number, whole_rho) for i, entry in enumerate(entries))
+    total = math.fsum(part.share for part in parts if part.share is not None)
+    if total > 1.0 + 1e-9:
+        raise ValueError(
+            f"{place.source}: shares of the parts must sum to at most 1, got {total:g}"
+        )
+    if whole_rho is not None and all(part.rho is None for part in parts):
+        raise ValueError(
+            f"{place.at(key='rho')}: rho is the budget of the whole: give parts a share of it"
+        )
+    return parts
 
 
 def from_dict(data: dict, source: str = "specification") -> Spec:
@@ -426,10 +560,8 @@ def to_toml(data: dict) -> str:
         count = 3
     """
     line = lambda key, value: f"{key} = {_toml_value(value)}"
-    head = [line(key, value) for key, value in data.items() if key != "mechanism"]
-    tables = [
-        [line(key, value) for key, value in entry.items()] for entry in data.get("mechanism", [])
-    ]
-    return "\n\n".join(
-        ["\n".join(head)] * bool(head) + ["\n".join(["[[mechanism]]", *rows]) for rows in tables]
-    )
+    table = lambda header, rows: "\n".join([header, *(line(*row) for row in rows.items())])
+    head = [line(key, value) for key, value in data.items() if key not in ("mechanism", "run")]
+    tables = [table("[run]", data["run"])] if "run" in data else []
+    tables += [table("[[mechanism]]", entry) for entry in data.get("mechanism", [])]
+    return "\n\n".join(["\n".join(head)] * bool(head) + tables)

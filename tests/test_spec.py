@@ -250,7 +250,7 @@ BAD_TOML = [
     ('deployment = "nothing"', "bad.toml, line 1: no deployment is called 'nothing'"),
     (
         'deployment = "census_2020_pl94_units"\n' + GOOD,
-        "must have mechanisms .* or a deployment, and not both",
+        "must have mechanisms .*, a deployment or a run",
     ),
     (
         changed("= 8.28", "= [1.0, 2.0]") + "count = [1, 2, 3]\n",

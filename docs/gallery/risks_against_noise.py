@@ -1,7 +1,7 @@
 """Advantage and TPR against noise.
 
-What an attacker gains over guessing, and how many members are found when one innocent in a thousand
-is accused; both are upper sides."""
+What an attacker gains over guessing, and how many members are found when one non-member in a
+thousand is flagged; both are upper sides."""
 
 import numpy as np
 from matplotlib.figure import Figure

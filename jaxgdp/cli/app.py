@@ -20,6 +20,7 @@ from .options import flag
 # files that add commands, in the order of the help
 for _name in (
     "report",
+    "statement",
     "calibrate",
     "bridge",
     "audit",
@@ -34,6 +35,7 @@ for _name in (
 _INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended: 128 + SIGINT
 _EXAMPLES = (
     "jaxgdp report --noise-multiplier 9.4 --sampling-prob 0.32768 --num-steps 2000",
+    "jaxgdp statement --noise-multiplier 0.9 --dataset-size 45000 --batch-size 512 --num-epochs 30",
     "jaxgdp report --deployment census_2020_pl94_persons",
     "jaxgdp calibrate --fnr 0.7 --fpr 0.1 --sampling-prob 0.001 --num-steps 10000",
     "jaxgdp COMMAND --help",

@@ -24,21 +24,23 @@ from .options import (
     working,
     writable,
 )
+from .runs import OPTIONS, check_run, run_of, run_options
 
 if TYPE_CHECKING:
     from ..mechanisms import Composition
     from ..progress import Progress
     from ..report import Report
+    from ..runs import Run
     from ..spec import Spec
 
 _MOST_DIFFERENCES = 10
 _SHORT = ("json", "markdown")  # formats that have an option of their own
-_RUN = ("noise_multiplier", "num_steps", "sampling_prob", "records_per_user")
+_AUDIENCES = ("legal", "paper", "card")
 
 
 def _options() -> list[Any]:
     return [
-        *(shared(name) for name in _RUN),
+        *run_options(),
         option("spec", "TOML or JSON file that describes a composed mechanism.", metavar="PATH"),
         option("deployment", "A real deployment, such as census_2020_pl94_persons.",
                metavar="NAME"),
@@ -50,6 +52,9 @@ def _options() -> list[Any]:
         shared("fpr", "FPR at which to give the TPR", many=True, default="1e-10, 1e-9, ..., 0.1"),
         shared("approximation", "probability d that is set aside by the d-approximate μ"),
         shared("adjacency"),
+        option("title", "What it is.", metavar="TEXT"),
+        option("for", f"For one kind of reader, one of {', '.join(_AUDIENCES)}: Markdown or HTML,"
+               " LaTeX, Markdown.", metavar="NAME", read=_audience, to="reader"),
         option("format", f"{', '.join(FORMATS)}. [default: what the name of --output ends in, else"
                " text]", metavar="TEXT", to="form"),
         option("output", "File to write instead of stdout.", metavar="PATH"),
@@ -65,6 +70,8 @@ def _options() -> list[Any]:
     _options,
     (
         "jaxgdp report --noise-multiplier 9.4 --sampling-prob 16384/50000 --num-steps 2000",
+        "jaxgdp report --noise-multiplier 0.9 --dataset-size 45000 --batch-size 512 --num-epochs 30"
+        " --sampler unknown --output report.html",
         "jaxgdp report --spec topdown.toml --json > report.json",
         "jaxgdp report --deployment census_2020_pl94_persons --output report.html",
         "jaxgdp report --spec topdown.toml --format registry --metadata about.toml",
@@ -78,16 +85,19 @@ def report_command(
     form: str | None,
     output: str | None,
     metadata: str | None,
+    reader: str | None,
     json: bool,
     markdown: bool,
     force: bool,
     **numbers: Any,
 ) -> int:
     """Certified privacy of one DP-SGD run, of a described mechanism, or of a deployment."""
-    run = {name: numbers.pop(name) for name in _RUN}
+    run = {name: numbers.pop(name) for name in OPTIONS}
     settings = given(**numbers)
     _one_source(run, {"--spec": spec, "--deployment": deployment, "--from": stored})
     short = [name for name, chosen in zip(_SHORT, (json, markdown), strict=True) if chosen]
+    if reader is not None:
+        _no_form(form, short, metadata, stored)
     kind, path = _form(form, short, output, force, metadata)
     if stored is not None:
         with working("loading") as shown:
@@ -101,16 +111,49 @@ def report_command(
         shown.describe("reporting")
         result = report(mechanism, **settings)
         shown.describe("writing")
-        if path is not None:
-            kind.save(result, path, **about)
-        text = "" if path is not None or kind.text is None else kind.text(result, **about)
+        if reader is not None:
+            text = _for_reader(result, reader, path)
+        else:
+            if path is not None:
+                kind.save(result, path, **about)
+            text = "" if path is not None or kind.text is None else kind.text(result, **about)
     if path is not None:
         tell_written(path)
-    elif kind.name == "text":
+    elif reader is None and kind.name == "text":
         _show(result)
     else:
         print(text)
     return 0
+
+
+def _audience(flag: str, text: str) -> str:
+    if text not in _AUDIENCES:
+        raise ValueError(f"{flag} must be one of {', '.join(_AUDIENCES)}, got {text!r}")
+    return text
+
+
+def _no_form(form: str | None, short: list[str], metadata: str | None, stored: str | None) -> None:
+    """Refuse what does not go with ``--for``."""
+    others = {"--format": form, "--metadata": metadata, "--from": stored}
+    given = [name for name, value in others.items() if value is not None]
+    if given or short:
+        raise ValueError(
+            f"--for has a form of its own: leave out {(given or [flag_name(short[0])])[0]}"
+        )
+
+
+def _for_reader(result: Report, reader: str, path: Path | None) -> str:
+    """The text for one kind of reader, written to a file if there is one."""
+    from ..report.audience import named as audience
+
+    chosen = audience(reader)
+    html = path is not None and path.suffix.lower() == ".html"
+    if html and chosen.page is None:
+        raise ValueError(f"--for {reader} is text: let --output end in .md or .tex")
+    text = chosen.page(result) if html and chosen.page else chosen.text(result)
+    if path is not None:
+        path.write_text(text + "\n", encoding="utf-8")
+    return text
 
 
 def _form(
@@ -166,29 +209,24 @@ def deployments_command(name: str | None, markdown: bool) -> None:
         print(name, each.title)
 
 
-def _one_source(run: dict[str, float | None], sources: dict[str, str | None]) -> None:
+def _one_source(run: dict[str, Any], sources: dict[str, str | None]) -> None:
     """Exactly one way of saying what to report on."""
     chosen = [name for name, value in sources.items() if value is not None]
     typed = [flag_name(name) for name, value in run.items() if value is not None]
     if len(chosen) > 1 or (chosen and typed):
         raise ValueError(f"give one of {', '.join([*chosen, *typed])}, not several")
     if not chosen:
-        missing = [flag_name(name) for name in _RUN[:2] if run[name] is None]
-        if missing:
-            raise ValueError(f"missing {' and '.join(missing)} (or one of {', '.join(sources)})")
+        check_run(run, ", ".join(sources))
 
 
 def _mechanism(
-    run: dict[str, float | None], spec: str | None, deployment: str | None
-) -> Composition | Spec:
-    from ..mechanisms import dpsgd
+    run: dict[str, Any], spec: str | None, deployment: str | None
+) -> Composition | Run | Spec:
     from ..spec import from_deployment, read_spec
 
     if spec is not None:
         return read_spec(spec)
-    if deployment is not None:
-        return from_deployment(deployment)
-    return dpsgd(**{name: 1.0 if value is None else value for name, value in run.items()})
+    return run_of(run) if deployment is None else from_deployment(deployment)
 
 
 def _show(result: Report) -> None:

@@ -26,7 +26,7 @@ from .style import (
     rounded_up,
 )
 
-FPR_LABEL, FNR_LABEL = "FPR (innocents accused)", "FNR (members missed)"
+FPR_LABEL, FNR_LABEL = "FPR (non-members flagged)", "FNR (members missed)"
 _DENSE = ndtr(np.linspace(-9.0, 9.0, 721))  # so dense that no corner of the polygon shows
 
 
@@ -122,7 +122,7 @@ def tradeoff_curve(
         >>> import jaxgdp
         >>> ax = tradeoff_curve(jaxgdp.tradeoff(jaxgdp.Laplace(scale=1.0)), Figure().add_subplot())
         >>> ax.get_xlabel(), len(ax.lines)
-        ('FPR (innocents accused)', 3)
+        ('FPR (non-members flagged)', 3)
     """
     sides = outline(curve)
     ax = axes_or_current(ax)

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import spec
-from .content import Report, report
+from .build import report
+from .content import Report
 
 _SAME = 1e-6  # relative; the method is the same, only rounding may differ between machines
 
@@ -65,6 +66,8 @@ def differences(stored: Report, fresh: Report) -> list[str]:
     )
     if stored.is_gdp is None:  # (of a version that did not say)
         new = {key: value for key, value in new.items() if not key.startswith("gdp.")}
+    if stored.rho is None:
+        new.pop("rho", None)
     missing = object()
     shown = lambda value: "nothing" if value is missing else repr(value)
     pairs = [(key, old.get(key, missing), new.get(key, missing)) for key in {**old, **new}]

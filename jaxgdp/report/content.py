@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import json
-import platform
-import warnings
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import Field, dataclass, field, fields
-from importlib import metadata
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import options
-from .._version import __version__
-from ..adjacency import Adjacency
-from ..bracket import STATUS, Bracket, Status
-from ..bridge.identify import identify
-from ..deprecation import renamed_arguments
-from ..mechanisms import Composition, Mechanism, as_composition
-from ..mechanisms.description import describe
-from ..numerics.provenance import today
-from ..numerics.shapes import ArrayLike
-from ..numerics.validation import floor_rate, open_unit, relative_width
-from ..progress import show_progress
-from ..quantities.registry import REGISTRY
-from ..quantities.table import documented
-from ..spec import SETTINGS, SEVERAL, Spec, from_dict, to_dict
-from ..tradeoff import ContradictionWarning, TradeoffCurve, tradeoff
+from ..bracket import Bracket
 from . import stored, text
 from .words import question
+
+if TYPE_CHECKING:
+    from ..tradeoff import TradeoffCurve
+    from .parts import Part
 
 TIER_LIMIT = text.TIER_LIMIT
 TPR_FPRS = options.REPORT_FPRS
@@ -51,6 +35,27 @@ def _certified(quantity: str, *, several: bool = False, key: str | None = None) 
     key of the report's dictionary, by default the quantity.
     """
     return {"quantity": quantity, "several": several, "key": key or quantity}
+
+
+class Alternative(NamedTuple):
+    """What holds of the same run if its batches were drawn in another way.
+
+    Attributes:
+        sampler: a name that ``jaxgdp.run`` takes.
+        delta: δ of ``epsilon``.
+        epsilon, mu, advantage: brackets; report the upper sides.
+    """
+
+    sampler: str
+    delta: float
+    epsilon: Bracket
+    mu: Bracket
+    advantage: Bracket
+
+    @classmethod
+    def quantities(cls) -> tuple[str, ...]:
+        """Names of the quantities; only the first is asked at ``delta``."""
+        return cls._fields[2:]
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,10 @@ class Report:
         date: on which it was computed, as YYYY-MM-DD; "" in reports stored by versions without this
             field.
         software: names and versions of what computed it.
+        sampler: of a run, the sampler that the numbers are of; else "".
+        alternatives: of a run, what holds if its batches were drawn in another way.
+        rho: ρ of the whole, rounded up, where every part is a Gaussian or discrete one; else None.
+        parts: of a description that names its parts or states budgets, a row for each.
 
     Two reports are equal if all of it but ``date`` and ``software`` is equal."""
 
@@ -125,6 +134,10 @@ class Report:
     is_gdp: bool | None = None
     same_mu: bool | None = None
     gdp_reason: str = ""
+    sampler: str = ""
+    alternatives: tuple[Alternative, ...] = ()
+    rho: float | None = None
+    parts: tuple[Part, ...] = ()
     date: str = field(default="", compare=False)
     software: dict = field(default_factory=dict, compare=False)
     _curve: Any = field(default=None, repr=False, compare=False)
@@ -280,10 +293,35 @@ class Report:
         """The :class:`jaxgdp.TradeoffCurve` behind the numbers, computed again if need be."""
         if self._curve is not None:
             return self._curve
-        composition, _, settings, _ = _settled(
-            from_dict(self.spec, "spec of the report"), dict.fromkeys(SETTINGS)
-        )
-        return _whole_curve(composition, settings)
+        from .build import curve_again
+
+        return curve_again(self.spec)
+
+    def statement(self, style: str = "sentence", *, delta: float | None = None) -> str:
+        """The report in a sentence or a block, for people who will not read all of it.
+
+        Numbers have three digits, those of other samplers two, rounded to the safe side.
+
+        Args:
+            style: "sentence"; "paragraph" (with what an attacker can do, and what is not counted);
+                "model-card" (a block of YAML); "latex" (a sentence).
+            delta: which of the report's δ to state ε for; default 1e-5, or the first where that is
+                not among them.
+
+        Raises:
+            ValueError: there is no such style, or no such δ in the report.
+
+        Warns:
+            UserWarning: δ is not below 1/n, so that it allows to publish a record or more.
+
+        Example:
+            >>> import jaxgdp
+            >>> print(jaxgdp.report(jaxgdp.Gaussian(2.0)).statement())
+            Released with Gaussian noise (noise multiplier 2). ε ≤ 2 at δ = 1e-5, μ ≤ 0.501 for...
+        """
+        from .statements import statement
+
+        return statement(self, style, delta)
 
     def to_dict(self) -> dict:
         """The report as values ready for JSON: infinities are the text "inf", NaN is ``None``."""
@@ -301,184 +339,3 @@ class Report:
             ValueError: a key is missing or holds something else; names it.
         """
         return cls(**stored.values_back(cls, data))
-
-
-def _settled(
-    mechanism: Mechanism | Composition | Spec, given: dict[str, Any]
-) -> tuple[Composition, dict[str, str], dict[str, Any], dict[str, Any]]:
-    """(composition, words, settings, description): what is not given is described, or default."""
-    words, content, settings, place = {}, None, {}, ""
-    if isinstance(mechanism, Spec):
-        place = f"{mechanism.source}: "
-        words = {"title": mechanism.title, "neighbours": mechanism.neighbours}
-        words = {key: value for key, value in words.items() if value}
-        content, settings, mechanism = mechanism.content, mechanism.settings, mechanism.mechanism
-    settings = {
-        key: given[key] if given[key] is not None else settings.get(key, DEFAULTS[key])
-        for key in SETTINGS
-    }
-    composition = as_composition(mechanism)
-    if composition.shape != ():
-        raise ValueError(
-            f"{place}mechanism must be scalar (shape ()) for a report, got shape"
-            f" {composition.shape}"
-        )
-    place = place if given["adjacency"] is None else ""
-    settings["adjacency"] = Adjacency.checked(settings["adjacency"], f"{place}adjacency").value
-    settings["rtol"] = float(relative_width("rtol", settings["rtol"]))
-    settings["fpr_floor"] = float(floor_rate("fpr_floor", settings["fpr_floor"]))
-    settings["approximation"] = float(open_unit("approximation", settings["approximation"]))
-    for name in SEVERAL:
-        settings[name] = np.atleast_1d(open_unit(name, settings[name])).reshape(-1).tolist()
-    changed = {key: value for key, value in settings.items() if _differs(value, DEFAULTS[key])}
-    if content is not None and "deployment" in content:
-        if Adjacency(settings["adjacency"]).replaces:
-            raise ValueError(f"{place}adjacency of a deployment is part of it, got 'replace_one'")
-        kept = ("title", "neighbours", "deployment")
-        content = {key: content[key] for key in kept if key in content} | changed
-    else:
-        content = to_dict(composition, **words, **changed)
-    return composition, words, settings, content
-
-
-def _differs(value: Any, default: Any) -> bool:
-    return tuple(value) != default if isinstance(default, tuple) else value != default
-
-
-@renamed_arguments(deltas="delta", fprs="fpr")
-@show_progress("measuring")
-@documented
-def report(
-    mechanism: Mechanism | Composition | Spec,
-    *,
-    rtol: float | None = None,
-    fpr_floor: float | None = None,
-    adjacency: str | None = None,
-    delta: ArrayLike | None = None,
-    fpr: ArrayLike | None = None,
-    approximation: float | None = None,
-) -> Report:
-    """Everything worth publishing about one mechanism, in the two tiers of Gomez 2025.
-
-    Args:
-        mechanism: a scalar mechanism or composition, or a :class:`jaxgdp.spec.Spec`, whose settings
-            count where no other is given.
-        {rtol, fpr_floor, adjacency}
-        delta: δ at which to give ε, one or several in (0, 1); default 1e-3, 1e-5, 1e-6, 1e-10.
-        fpr: FPR at which to give the TPR, one or several in (0, 1); default 1e-10, 1e-9, …, 0.1.
-        {approximation}
-
-    Returns:
-        A :class:`Report`; of every bracket but those of ``fnrs``, report the upper side.
-
-    Raises:
-        ValueError: an argument is out of range, or the mechanism is batched (before tracing).
-
-    Example:
-        >>> import jaxgdp
-        >>> jaxgdp.report(jaxgdp.Gaussian(2.0)).tier
-        'I'
-    """
-    given = {
-        "rtol": rtol,
-        "fpr_floor": fpr_floor,
-        "adjacency": adjacency,
-        "delta": delta,
-        "fpr": fpr,
-        "approximation": approximation,
-    }
-    composition, words, settings, content = _settled(mechanism, given)
-    curve = _whole_curve(composition, settings)
-
-    best_fpr = float(curve.advantage_fpr())
-    codes: dict[str, int] = {}
-
-    def ask(name: str, argument: ArrayLike | None = None) -> Bracket:
-        bracket, status = curve.answer(name, argument)
-        codes[name] = max(codes.get(name, 0), int(np.max(status)))
-        return bracket
-
-    regret = _scalar(ask("regret"))
-    verdict = None
-    with warnings.catch_warnings():
-        # (the status tells a contradiction; nothing is built on one)
-        warnings.simplefilter("error", ContradictionWarning)
-        try:
-            verdict = identify(curve)
-        except ContradictionWarning:
-            codes["mu"] = int(Status.CONTRADICTION)
-    tier = "I" if regret.upper < TIER_LIMIT else "II"
-    tpr_fprs, curve_fprs = (*settings["fpr"], best_fpr), (*CURVE_FPRS, best_fpr)
-    return Report(
-        title=words.get("title", ""),
-        neighbours=words.get("neighbours", ""),
-        mechanism=describe(composition),
-        adjacency=settings["adjacency"],
-        tier=tier,
-        fpr_floor=settings["fpr_floor"],
-        approximation=settings["approximation"],
-        regret=regret,
-        mu=_scalar(ask("mu")),
-        approximate_mu=_scalar(ask("approximate_mu", settings["approximation"])),
-        epsilons=_paired(settings["delta"], ask("epsilon", np.array(settings["delta"]))),
-        advantage=_scalar(ask("advantage")),
-        tprs=_paired(tpr_fprs, ask("tpr", np.array(tpr_fprs))),
-        fnrs=_paired(curve_fprs, ask("beta", np.array(curve_fprs))) if tier == "II" else (),
-        others=tuple(_others(ask)),
-        advantage_fpr=best_fpr,
-        tail_mu=float(curve.tail_mu),
-        status=_status(codes, composition),  # (of all that has been asked above)
-        rtol=settings["rtol"],
-        spec=content,
-        version=__version__,
-        date=today(),
-        software=_software(),
-        _curve=curve,
-        is_gdp=None if verdict is None else verdict.is_gdp,
-        same_mu=None if verdict is None else verdict.fpr_floor == 0.0,
-        gdp_reason="" if verdict is None else verdict.reason,
-    )
-
-
-def _whole_curve(composition: Composition, settings: dict[str, Any]) -> TradeoffCurve:
-    return tradeoff(
-        composition, **{key: settings[key] for key in ("rtol", "fpr_floor", "adjacency")}
-    )
-
-
-def _software() -> dict[str, str]:
-    versions = {name: metadata.version(name) for name in ("jax", "numpy", "scipy")}
-    return {"jaxgdp": __version__, **versions, "python": platform.python_version()}
-
-
-def _others(ask: Callable[..., Bracket]) -> Iterator[tuple[str, float | None, Bracket]]:
-    """(name, argument, bracket) of every quantity that wants a row and has no field."""
-    own = {each.metadata["quantity"] for each in Report.certified_fields()}
-    for quantity in REGISTRY.values():
-        if quantity.name in own or quantity.reported == ():
-            continue
-        if quantity.own_argument is None:
-            yield quantity.name, None, _scalar(ask(quantity.name))
-            continue
-        for argument in (quantity.default,) if quantity.reported is None else quantity.reported:
-            if argument is not None:
-                yield quantity.name, float(argument), _scalar(ask(quantity.name, argument))
-
-
-def _status(codes: dict[str, int], composition: Composition) -> str:
-    """The faults, worst first, with their quantities and reasons; "ok" where there are none."""
-    wrong = sorted({code for code in codes.values() if code}, reverse=True)
-    names = lambda code: ", ".join(name for name, mine in codes.items() if mine == code)
-    told = (f"{STATUS[code]} ({names(code)})" for code in wrong)
-    kinds = {type(part).__name__: part.why_not_tight for part in composition.mechanisms}
-    why = (f"{kind}: {text}" for kind, text in kinds.items() if text and wrong)
-    return "; ".join([*told, *why]) or STATUS[0]
-
-
-def _scalar(bracket: Bracket) -> Bracket:
-    return Bracket(np.float64(bracket.lower), np.float64(bracket.upper))
-
-
-def _paired(arguments: Iterable[float], bracket: Bracket) -> tuple[tuple[float, Bracket], ...]:
-    sides = zip(arguments, bracket.lower, bracket.upper, strict=True)
-    return tuple((float(a), Bracket(np.float64(low), np.float64(high))) for a, low, high in sides)

@@ -96,13 +96,13 @@ def whole(drawn: Drawn, ax: Axes) -> None:
     """FNR against FPR from 0 to 1."""
     _lines(drawn, ax, lambda curve: curve)
     ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
-    ax.set_xlabel("FPR: share of innocents accused")
+    ax.set_xlabel("FPR: share of non-members flagged")
     ax.set_ylabel("FNR: share of members missed")
     ax.legend(loc="upper right", frameon=False)
 
 
 def far_out(drawn: Drawn, ax: Axes) -> None:
-    """TPR against small FPR, from the floor on: where an attacker may accuse hardly anybody."""
+    """TPR against small FPR, from the floor on: where hardly any non-member is flagged."""
 
     def found(curve: Array) -> Array:
         inside = curve[(curve[:, 0] >= drawn.fpr_floor) & (curve[:, 0] <= 0.5)]
@@ -119,7 +119,10 @@ def far_out(drawn: Drawn, ax: Axes) -> None:
 _WHOLE = "Trade-off between an attacker's two errors; the nearer to the axes, the better for the"
 PANELS = (
     (whole, f"{_WHOLE} attacker."),
-    (far_out, "The same for attackers who accuse very few: how many members they find at most."),
+    (
+        far_out,
+        "The same for attackers who flag very few non-members: the most members that they find.",
+    ),
 )
 
 

@@ -5,61 +5,20 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
 from ..arguments import greek
-from . import words
+from ..numerics.rounding import rounded_outward
+from . import strength, words
 from .figure import PANELS, svgs
-from .text import curve_rows, rows, statement
+from .statements import short_sentence, usual_delta
+from .style import STYLE
+from .text import PART_TITLES, curve_rows, gdp_line, part_rows, publish_line, rho_line, rows
 
 if TYPE_CHECKING:
     from .content import Report
-
-_STYLE = """
-:root { color-scheme: light; }
-* { box-sizing: border-box; }
-body { font: 1rem/1.45 system-ui, "Segoe UI", Helvetica, Arial, sans-serif;
-  color: #1a1a1a; background: #fff;
-  max-width: 62rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
-h1 { font-size: 1.5rem; line-height: 1.2; margin: 0 0 .3rem; }
-h2 { font-size: 1.15rem; margin: 1.4rem 0 .4rem; border-bottom: 1px solid #8a8a8a; }
-p, ul, dl { margin: .4rem 0; }
-ul { padding-left: 1.2rem; }
-.verdict { border-left: .35rem solid #0072b2; padding: .2rem 0 .2rem .8rem; font-size: 1.1rem; }
-.small { font-size: .9rem; color: #444; }
-.figures { display: flex; flex-wrap: wrap; gap: 1rem; }
-figure { flex: 1 1 18rem; max-width: 27rem; margin: 0; }
-figure svg { width: 100%; height: auto; display: block; }
-figcaption { font-size: .9rem; color: #444; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-caption { text-align: left; font-size: .9rem; color: #444; }
-th, td { text-align: left; padding: .15rem .5rem .15rem 0; border-bottom: 1px solid #c8c8c8;
-  vertical-align: top; }
-thead th { border-bottom: 2px solid #1a1a1a; }
-tbody th { font-weight: 400; }
-td { white-space: nowrap; }
-td.safe { font-weight: 700; }
-dt { font-weight: 700; }
-dd { margin: 0 0 .3rem 1rem; }
-code, pre { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: .9rem; }
-pre { white-space: pre-wrap; background: #f2f2f2; padding: .5rem; margin: .3rem 0; }
-a { color: #00518a; }
-a:focus-visible { outline: 3px solid #d55e00; }
-@media print {
-  @page { size: A4; margin: 11mm; }
-  body { font-size: 7.6pt; line-height: 1.25; max-width: none; padding: 0; }
-  h1 { font-size: 13pt; } h2 { font-size: 9.5pt; margin: .5rem 0 .15rem; break-after: avoid; }
-  p, ul, dl { margin: .12rem 0; }
-  .verdict { font-size: 9pt; } .small, figcaption, caption, code, pre { font-size: 7pt; }
-  figure { max-width: 56mm; flex-basis: 50mm; } dt, dd { display: inline; margin: 0; }
-  .figures { justify-content: space-around; }
-  .columns { columns: 2; column-gap: 8mm; } .columns h2:first-child { margin-top: 0; }
-  th, td { padding: 0 .5rem 0 0; } section, tr, figure, dt { break-inside: avoid; }
-  pre { background: none; border: 1px solid #8a8a8a; padding: .2rem; }
-}
-"""
 
 
 def description(report: Report) -> str:
@@ -81,39 +40,115 @@ def _labelled(svg: str, number: int, title: str, told: str) -> str:
     return f"{start}{names}>{inside}{rest}"
 
 
-def _table(caption: str, titles: Iterable[str], body: Iterable[tuple[str, str, str, str]]) -> str:
-    head = "".join(f'<th scope="col">{escape(title)}</th>' for title in titles)
+def bar(report: Report) -> str:
+    """An attacker's success from 0 to 100, with guessing at 50, as an SVG element."""
+    right = float(strength.success(float(report.advantage.upper)))
+    told = strength.sentence(report)
+    ticks = "".join(
+        f'<text x="{10 + 4 * place}" y="44" text-anchor="middle">{place}</text>'
+        for place in (0, 25, 50, 75, 100)
+    )
+    end = min(max(10.0 + 4.0 * right, 60.0), 385.0)
+    shapes = (
+        '<rect x="10" y="14" width="400" height="14" fill="#fff" stroke="#595959"/>'
+        '<rect x="10" y="14" width="200" height="14" fill="#d0d0d0"/>'
+        f'<rect x="210" y="14" width="{4.0 * (right - 50.0):.1f}" height="14" fill="#d55e00"/>'
+        '<line x1="210" x2="210" y1="10" y2="32" stroke="#1a1a1a" stroke-width="2"/>'
+        '<text x="206" y="9" text-anchor="end">guessing 50</text>'
+        f'<text x="{end:.1f}" y="9" text-anchor="middle">at most {right:g}</text>'
+    )
+    svg = f'<svg viewBox="0 0 420 48" font-size="10">{shapes}{ticks}</svg>'
+    return _labelled(svg, 0, "An attacker's success in 100 decisions at even odds", told)
+
+
+def table(
+    caption: str, titles: Sequence[str], body: Iterable[Sequence[str]], safe: int | None = None
+) -> str:
+    """A table whose first column is its rows' names.
+
+    Args:
+        caption, titles: in words.
+        body: rows of text.
+        safe: column in bold, or None.
+    """
+    head = "".join(f'<th scope="col">{escape(greek(title))}</th>' for title in titles)
     lines = []
-    for name, low, high, side in body:
-        marks = {"lower": "", "upper": "", side: ' class="safe"'}
-        lines.append(
-            f'<tr><th scope="row">{escape(greek(name))}</th><td{marks["lower"]}>{low}</td>'
-            f"<td{marks['upper']}>{high}</td></tr>"
+    for name, *cells in body:
+        columns = (
+            f"<td{_SAFE if place == safe else ''}>{escape(cell)}</td>"
+            for place, cell in enumerate(cells, 1)
         )
+        lines.append(f'<tr><th scope="row">{escape(greek(name))}</th>{"".join(columns)}</tr>')
     return (
         f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>"
         f"<tbody>{''.join(lines)}</tbody></table>"
     )
 
 
-def _tables(report: Report) -> str:
+_SAFE = ' class="safe"'
+
+
+def short_rows(report: Report) -> list[tuple[str, str]]:
+    """What most readers need, three digits each, rounded to the safe side."""
+    up = lambda value: rounded_outward(float(value), up=True, digits=3)
+    found = [
+        ("right decisions in 100, at even odds", strength.success(float(report.advantage.upper))),
+        (f"mu, for error rates >= {report.fpr_floor:g}", up(report.mu.upper)),
+    ]
+    found += [(f"epsilon at delta = {d:g}", up(bracket.upper)) for d, bracket in report.epsilons]
+    found += [
+        (f"members found (TPR) at FPR = {fpr:g}", up(bracket.upper))
+        for fpr, bracket in report.tprs[:-1]
+        if fpr in (1e-2, 1e-3, 1e-6)
+    ]
+    return found
+
+
+def full_tables(report: Report) -> str:
+    """Every number with both sides and six digits."""
     caption = "Each number lies between the two; the one in bold is safe to publish."
-    tables = _table(caption, ("quantity", "lower", "upper"), rows(report))
+    own = lambda row: {"lower": 1, "upper": 2}.get(row[3])
+    tables = _sided(caption, ("quantity", "lower", "upper"), rows(report), own)
     if report.fnrs:
         caption, titles = "The curve itself: least FNR at each FPR.", ("trade-off curve",)
-        tables += _table(caption, (*titles, "lower", "upper"), curve_rows(report))
+        tables += _sided(caption, (*titles, "lower", "upper"), curve_rows(report), own)
     return tables
 
 
-def _list(items: Iterable[str]) -> str:
+def _sided(
+    caption: str,
+    titles: Sequence[str],
+    body: Iterable[Sequence[str]],
+    safe: Callable[[Sequence[str]], int | None],
+) -> str:
+    """A table in which each row has a safe side of its own."""
+    plain = table(caption, titles, [])
+    lines = []
+    for row in body:
+        inner = table("", titles, [row[:3]], safe(row))
+        lines.append(inner[inner.index("<tbody>") + len("<tbody>") : inner.index("</tbody>")])
+    return plain.replace("<tbody></tbody>", f"<tbody>{''.join(lines)}</tbody>")
+
+
+def parts_table(report: Report) -> str:
+    """The parts of a release, or ""."""
+    if not report.parts:
+        return ""
+    return table("The release by its parts.", PART_TITLES, part_rows(report))
+
+
+def bullets(items: Iterable[str]) -> str:
+    """A list of HTML texts."""
     return "<ul>" + "".join(f"<li>{item}</li>" for item in items) + "</ul>"
 
 
 def assumptions(report: Report) -> list[tuple[str, str]]:
     """The assumptions behind the numbers, by name."""
+    rounding = words.rounding(report)
     return [
         ("Mechanism", report.mechanism),
         ("Sampling", words.sampling(report.spec)),
+        *([("Rounding", rounding)] if rounding else []),
         ("Adjacency", words.adjacency(report)),
         ("Unit of privacy", words.unit(report)),
         ("Attacker", words.ATTACKER),
@@ -126,49 +161,40 @@ def software(report: Report) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
+def statement_of(report: Report) -> str:
+    """The statement at the usual δ."""
+    return short_sentence(report, usual_delta(delta for delta, _ in report.epsilons))
+
+
+def paragraphs(sentences: Iterable[str]) -> str:
+    """Sentences as paragraphs."""
+    return "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
+
+
 def fragment(report: Report) -> str:
-    """The form in notebooks: the verdict, the sentence to publish, and the numbers."""
-    told = [*words.verdict(report), f"To publish: {greek(statement(report))}."]
+    """The form in notebooks: strength, statement, the numbers."""
     title = escape(report.title or report.mechanism)
-    paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in told)
-    return f"<section><h3>{title}</h3>{paragraphs}{_tables(report)}</section>"
-
-
-def page(report: Report) -> str:
-    """The whole page.
-
-    Raises:
-        ImportError: matplotlib is missing (the ``report`` extra).
-    """
-    title = report.title or "Privacy report"
-    told = description(report)
-    figures = "".join(
-        f"<figure>{_labelled(svg, number, caption, told)}"
-        f"<figcaption>{escape(caption)}</figcaption></figure>"
-        for number, (svg, (_, caption)) in enumerate(zip(svgs(report), PANELS, strict=True), 1)
+    told = [strength.sentence(report), *words.otherwise(report), *words.verdict(report)]
+    caption = "At most; three digits, rounded up."
+    tables = table(caption, ("quantity", "at most"), short_rows(report), 1) + parts_table(report)
+    fold = f"<details><summary>All numbers, both sides</summary>{full_tables(report)}</details>"
+    return (
+        f"<section><h3>{title}</h3>{paragraphs(told)}<p><em>{escape(statement_of(report))}</em></p>"
+        f"{tables}{fold}</section>"
     )
-    tables = _tables(report)
-    spec = json.dumps(report.spec, allow_nan=False)
-    data = b64encode(spec.encode()).decode()
-    status = f"<p><strong>Accuracy:</strong> {escape(report.status)}.</p>"
-    status = "" if report.status == "ok" else status
-    definitions = "".join(
-        f"<div><dt>{escape(name)}</dt> <dd>{escape(text)}</dd></div>"
-        for name, text in words.definitions(report)
-    )
-    verdict = "".join(f"<p>{escape(sentence)}</p>" for sentence in words.verdict(report))
-    bold = [
-        f"<strong>{escape(name)}:</strong> {escape(text)}" for name, text in assumptions(report)
-    ]
+
+
+def _head(report: Report, title: str) -> str:
     date = f" on <time>{escape(report.date)}</time>" if report.date else ""
+    name = f"{escape(report.title)}: privacy report" if report.title else "Privacy report"
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="generator" content="jaxgdp {escape(report.version)}">
-<title>{escape(title)}: privacy report</title>
-<style>{_STYLE}</style>
+<title>{name}</title>
+<style>{STYLE}</style>
 </head>
 <body>
 <header>
@@ -176,44 +202,124 @@ def page(report: Report) -> str:
 <p class="small">Privacy report, computed{date} by {escape(software(report))}.
 Question: {escape(report.question)}.</p>
 </header>
-<main>
-<section>
-<h2>What an attacker can do</h2>
-<div class="verdict">{verdict}</div>
-<p>{escape(words.tier(report))} To publish: <strong>{escape(greek(statement(report)))}</strong>.</p>
-{status}
+"""
+
+
+def _strength(report: Report) -> str:
+    others = paragraphs(words.otherwise(report))
+    return f"""<section>
+<h2>How strong the protection is</h2>
+<div class="verdict"><p><strong>{escape(strength.sentence(report))}</strong></p>
+<div class="bar">{bar(report)}</div>
+{others}{paragraphs(words.verdict(report))}</div>
 </section>
 <section>
+<h2>The statement to publish</h2>
+<blockquote>{escape(statement_of(report))}</blockquote>
+</section>
+"""
+
+
+def _figures(report: Report) -> str:
+    told = description(report)
+    figures = "".join(
+        f"<figure>{_labelled(svg, number, caption, told)}"
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+        for number, (svg, (_, caption)) in enumerate(zip(svgs(report), PANELS, strict=True), 1)
+    )
+    return f"""<section>
 <h2>The trade-off curve</h2>
 <div class="figures">{figures}</div>
 </section>
-<div class="columns">
-<section>
+"""
+
+
+def _numbers(report: Report) -> str:
+    caption = "At most; three digits, rounded up."
+    short = table(caption, ("quantity", "at most"), short_rows(report), 1)
+    rho = f"<p>{escape(rho_line(report))}.</p>" if report.rho is not None else ""
+    return f"""<section>
 <h2>In numbers</h2>
-{tables}
+{short}
+{parts_table(report)}{rho}
+<p class="small">Accuracy: {escape(words.accuracy(report))}.</p>
+<details><summary>All numbers, both sides, six digits</summary>
+<p>{escape(words.tier(report))} {escape(greek(publish_line(report)))}.</p>
+<p>Gaussian DP: {escape(greek(gdp_line(report)))}.</p>
+{full_tables(report)}
+</details>
 </section>
-<section>
+"""
+
+
+def _assumed(report: Report) -> str:
+    bold = [
+        f"<strong>{escape(name)}:</strong> {escape(text)}" for name, text in assumptions(report)
+    ]
+    return f"""<section>
 <h2>What is assumed</h2>
-{_list(bold)}
+{bullets(bold)}
 </section>
 <section>
 <h2>What is not counted</h2>
-{_list(map(escape, words.NOT_COUNTED))}
+{bullets(map(escape, words.NOT_COUNTED))}
 </section>
-<section>
+"""
+
+
+def _words(report: Report) -> str:
+    definitions = "".join(
+        f"<div><dt>{escape(name)}</dt> <dd>{escape(text)}</dd></div>"
+        for name, text in (*words.definitions(report), ("strength", strength.explanation()))
+    )
+    return f"""<section>
 <h2>What the words mean</h2>
-<dl>{definitions}</dl>
+<details class="words"><summary>Words and symbols</summary><dl>{definitions}</dl></details>
 </section>
-<section>
+"""
+
+
+def _check(report: Report) -> str:
+    spec = json.dumps(report.spec, allow_nan=False)
+    data = b64encode(spec.encode()).decode()
+    return f"""<section>
 <h2>How to check it</h2>
 <p>Compute every number again:</p>
 <pre>{escape(report.command)}</pre>
-<p>The mechanism and all settings (<a download="spec.json"
-href="data:application/json;base64,{data}">spec.json</a>):</p>
-<pre>{escape(spec)}</pre>
+<details><summary>The mechanism and all settings</summary>
+<p><a download="spec.json"
+href="data:application/json;base64,{data}">spec.json</a>:</p>
+<pre>{escape(spec)}</pre></details>
 </section>
-</div>
-</main>
-</body>
-</html>
 """
+
+
+def page(report: Report, sections: Sequence[str] | None = None) -> str:
+    """The whole page.
+
+    Args:
+        report: of one mechanism.
+        sections: of ``SECTIONS``, in order; default all.
+
+    Raises:
+        ImportError: matplotlib is missing (the ``report`` extra).
+    """
+    chosen = tuple(SECTIONS) if sections is None else sections
+    title = report.title or "Privacy report"
+    wide = "".join(SECTIONS[name](report) for name in chosen if name in _WIDE)
+    narrow = "".join(SECTIONS[name](report) for name in chosen if name not in _WIDE)
+    return (
+        f'{_head(report, title)}<main>\n{wide}<div class="columns">\n{narrow}</div>\n</main>\n'
+        "</body>\n</html>\n"
+    )
+
+
+SECTIONS = {
+    "strength": _strength,
+    "figures": _figures,
+    "numbers": _numbers,
+    "assumed": _assumed,
+    "words": _words,
+    "check": _check,
+}
+_WIDE = ("strength", "figures")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..arguments import greek
 from ..numerics.optional import missing
-from . import words
+from . import strength, words
 from .figure import PANELS, svgs
-from .html import assumptions, description, software
-from .text import curve_rows, rows, statement
+from .html import assumptions, description, short_rows, software, statement_of
+from .text import curve_rows, part_rows, publish_line, rho_line, rows
 
 if TYPE_CHECKING:
     from .content import Report
@@ -91,6 +91,17 @@ class _Sheet:
             self.pdf.ln(self.line)
         self.write(title, scale=0.9)
 
+    def columns(self, body: list[tuple[str, str]]) -> None:
+        """Names and values, in two columns."""
+        half = (len(body) + 1) // 2
+        for start in range(half):
+            for column, (name, value) in enumerate(body[start::half]):
+                self.pdf.set_x(_MARGIN + column * (0.5 * _WIDTH + 0.5 * _GAP))
+                for text, share, style in ((name, 0.75, ""), (value, 0.25, "B")):
+                    self.pdf.set_font("text", style, self.size)
+                    self.pdf.cell(share * 0.5 * (_WIDTH - _GAP), self.line, text)
+            self.pdf.ln(self.line)
+
     def _cells(self, row: tuple[str, str, str, str], x: float) -> None:
         name, low, high, side = row
         wide = 0.5 * (_WIDTH - _GAP)
@@ -112,16 +123,22 @@ def _laid_out(report: Report, drawn: list[str], size: float) -> Any:
         f"Privacy report, computed{date} by {software(report)}. Question: {report.question}.",
         scale=0.9,
     )
-    sheet.heading("What an attacker can do")
-    for sentence in words.verdict(report):
-        sheet.write(sentence, scale=1.2)
-    sheet.write(words.tier(report))
-    sheet.named("To publish:", greek(statement(report)) + ".")
-    if report.status != "ok":
-        sheet.named("Accuracy:", report.status + ".")
+    sheet.heading("How strong the protection is")
+    sheet.write(strength.sentence(report), style="B", scale=1.2)
+    for sentence in (*words.otherwise(report), *words.verdict(report)):
+        sheet.write(sentence, scale=1.1)
+    sheet.named("To publish:", statement_of(report))
     sheet.heading("The trade-off curve")
     sheet.figures(drawn, description(report))
-    sheet.heading("In numbers: lower and upper side")
+    sheet.heading("In numbers: at most; three digits, rounded up")
+    sheet.columns([(greek(name), value) for name, value in short_rows(report)])
+    if report.parts:
+        sheet.write("Parts (name, share, ρ, σ, μ): " + "; ".join(map(", ".join, part_rows(report))))
+    if report.rho is not None:
+        sheet.write(rho_line(report) + ".")
+    sheet.write(f"Accuracy: {words.accuracy(report)}.", scale=0.9)
+    sheet.heading("All numbers: lower and upper side")
+    sheet.write(f"{words.tier(report)} {greek(publish_line(report))}.", scale=0.9)
     sheet.table(
         "Each number lies between its two sides; the one in bold is safe to publish.", rows(report)
     )
@@ -163,3 +180,5 @@ def write(report: Report, path: str | Path) -> None:
         if sheet.page == 1 or size == _SIZES[-1]:
             sheet.output(str(path))
             return
+        for font in sheet.fonts.values():  # (files stay open until a sheet is written)
+            font.ttfont.close()

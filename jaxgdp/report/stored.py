@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import Field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,11 @@ from ..quantities.registry import named
 from ..spec import renamed
 
 if TYPE_CHECKING:
-    from .content import Report
+    from .content import Alternative, Report
+    from .parts import Part
 
 _GDP = ("is_gdp", "same_mu", "gdp_reason")
+_BUDGET = ("share", "rho", "sigma")  # of a part
 
 
 def _json_number(value: float) -> float | str | None:
@@ -94,9 +97,42 @@ def plain_values(report: Report) -> dict:
         "tail_mu": _json_number(report.tail_mu),
         **({} if report.is_gdp is None else {"gdp": {key: getattr(report, key) for key in _GDP}}),
         **_others(report),
+        **_of_run(report),
+        **({} if report.rho is None else {"rho": report.rho}),
+        **({"parts": [_json_part(part) for part in report.parts]} if report.parts else {}),
         "command": report.command,
         "spec": report.spec,
     }
+
+
+def _of_run(report: Report) -> dict[str, Any]:
+    """The sampler of a run, and what holds by others."""
+    if not report.sampler:
+        return {}
+    rows = [
+        {"sampler": each.sampler, "delta": each.delta}
+        | {name: _json_bracket(getattr(each, name)) for name in each.quantities()}
+        for each in report.alternatives
+    ]
+    return {"sampler": report.sampler, "alternatives": rows}
+
+
+def _json_part(part: Part) -> dict[str, Any]:
+    return part._asdict() | {"mu": _json_bracket(part.mu)}
+
+
+def _alternative_back(row: dict[str, Any]) -> Alternative:
+    from .content import Alternative
+
+    sides = {name: _bracket_back(row[name]) for name in Alternative.quantities()}
+    return Alternative(str(row["sampler"]), _number_back(row["delta"]), **sides)
+
+
+def _part_back(row: dict[str, Any]) -> Part:
+    from .parts import Part
+
+    numbers = (None if row[key] is None else _number_back(row[key]) for key in _BUDGET)
+    return Part(str(row["name"]), *numbers, _bracket_back(row["mu"]))
 
 
 def _others(report: Report) -> dict[str, list[dict]]:
@@ -112,10 +148,19 @@ def values_back(kind: type[Report], data: dict) -> dict:
     """
     if not isinstance(data, dict):
         raise ValueError(f"report must be a table of keys, got {type(data).__name__}")
-    texts = ("version", "title", "neighbours", "mechanism", "adjacency", "tier", "status")
-    words = dict.fromkeys(texts, str)
     certified = {each.metadata["key"]: each for each in kind.certified_fields()}
     brackets = {key: partial(_field_back, each) for key, each in certified.items()}
+    found = _required(data, brackets)
+    if found["tier"] not in ("I", "II"):
+        raise ValueError(f"key 'tier' of the report must be 'I' or 'II', got {found['tier']!r}")
+    found |= {each.name: found.pop(key) for key, each in certified.items()}
+    return found | _optional(data) | _verdict_back(data.get("gdp", {}))
+
+
+def _required(data: dict, brackets: dict[str, Callable[[Any], Any]]) -> dict[str, Any]:
+    """Values of the keys that every report has."""
+    texts = ("version", "title", "neighbours", "mechanism", "adjacency", "tier", "status")
+    words: dict[str, Any] = dict.fromkeys(texts, str)
     numbers = dict.fromkeys(("rtol", "fpr_floor", "advantage_fpr", "tail_mu"), _number_back)
     readers = words | brackets | numbers | {"spec": lambda data: renamed(dict(data))}
     found = {}
@@ -133,23 +178,33 @@ def values_back(kind: type[Report], data: dict) -> dict:
         found["approximation"] = _number_back(data["approximate_mu"]["d"])
     except (ValueError, KeyError):
         raise ValueError("key 'approximate_mu' of the report needs a number d") from None
-    if found["tier"] not in ("I", "II"):
-        raise ValueError(f"key 'tier' of the report must be 'I' or 'II', got {found['tier']!r}")
-    found |= {each.name: found.pop(key) for key, each in certified.items()}
-    try:
-        found["others"] = tuple(_other_back(row) for row in data.get("others", ()))
-    except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"key 'others' of the report: {error}") from None
-    for key, kind in {"date": str, "software": dict}.items():
+    return found
+
+
+def _optional(data: dict) -> dict[str, Any]:
+    """Values of the keys that reports of earlier versions, or of other mechanisms, lack."""
+    found: dict[str, Any] = {}
+    rows = {"others": _other_back, "alternatives": _alternative_back, "parts": _part_back}
+    for key, read in rows.items():
+        try:
+            found[key] = tuple(read(row) for row in data.get(key, ()))
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"key {key!r} of the report: {error}") from None
+    if "rho" in data:
+        found["rho"] = _number_back(data["rho"])
+    for key, kind in {"date": str, "software": dict, "sampler": str}.items():
         found[key] = data.get(key, kind())
         if not isinstance(found[key], kind):
             raise ValueError(
                 f"key {key!r} of the report must be {kind.__name__}, got {found[key]!r}"
             )
-    gdp = data.get("gdp", {})
+    return found
+
+
+def _verdict_back(gdp: Any) -> dict[str, Any]:
     kinds = {"is_gdp": bool, "same_mu": bool, "gdp_reason": str}
     if not isinstance(gdp, dict) or (
         gdp and not all(isinstance(gdp.get(key), kinds[key]) for key in _GDP)
     ):
         raise ValueError(f"key 'gdp' of the report must hold {', '.join(_GDP)}, got {gdp!r}")
-    return found | {key: gdp[key] for key in _GDP if gdp}
+    return {key: gdp[key] for key in _GDP if gdp}

@@ -11,13 +11,16 @@ from ..numerics.rounding import rounded_outward
 from ..numerics.showing import cells
 from ..quantities.registry import named
 from ..spec import SEVERAL
-from . import words
+from . import strength, words
+from .parts import epsilon_by_rho, shown_rho
+from .statements import short_sentence, usual_delta
 
 if TYPE_CHECKING:
     from ..bracket import Bracket
     from .content import Report
 
 TIER_LIMIT = 0.01
+PART_TITLES = ("part", "share", "rho", "sigma", "mu")
 _VERDICTS = {
     "I": (
         f"Tier I: the regret is certified below {TIER_LIMIT:g}, so mu stands for the whole"
@@ -40,6 +43,9 @@ def command(spec: dict[str, Any]) -> str:
     }
     if "deployment" in spec:
         words += ["--deployment", spec["deployment"]]
+    elif "run" in spec:
+        for name, value in spec["run"].items():
+            words += ["--" + name.replace("_", "-"), str(value)]
     elif len(entries) == 1 and entries[0].get("type") in plain:
         for name in plain[entries[0]["type"]]:
             words += ["--" + name.replace("_", "-"), repr(entries[0][name])]
@@ -47,6 +53,10 @@ def command(spec: dict[str, Any]) -> str:
     else:
         words += ["--spec", "spec.json"]
         return shlex.join(words)
+    if "title" in spec:
+        words += ["--title", spec["title"]]
+    if "neighbours" in spec:
+        return "jaxgdp report --spec spec.json"
     for name in ("adjacency", "fpr_floor", "rtol", "approximation"):
         if name in spec:
             words += ["--" + name.replace("_", "-"), str(spec[name])]
@@ -56,13 +66,17 @@ def command(spec: dict[str, Any]) -> str:
     return shlex.join(words)
 
 
-def statement(report: Report) -> str:
-    """The statement to publish, in one sentence."""
+def publish_line(report: Report) -> str:
+    """Both μ and the regret, to publish, with six digits."""
     up = lambda value: rounded_outward(float(value), up=True)
+    mu, approximate = up(report.mu.upper), up(report.approximate_mu.upper)
+    floor, d = f"{report.fpr_floor:g}", f"{report.approximation:g}"
+    regret = f"Delta <= {up(report.regret.upper)}"
+    if mu == approximate and report.same_mu:
+        return f"mu = {mu} at every FPR and FNR, those below {floor} included; {regret}"
     return (
-        f"mu = {up(report.mu.upper)} at every FPR and FNR >= {report.fpr_floor:g}; mu ="
-        f" {up(report.approximate_mu.upper)} at every rate but for probability d ="
-        f" {report.approximation:g}; Delta <= {up(report.regret.upper)}"
+        f"mu = {mu} at every FPR and FNR >= {floor}; mu = {approximate} at every rate but for"
+        f" probability d = {d}; {regret}"
     )
 
 
@@ -84,18 +98,53 @@ def head(report: Report) -> list[tuple[str, str]]:
     """Names and values above the tables."""
     title = [("title", report.title)] if report.title else []
     neighbours = [("neighbours", report.neighbours)] if report.neighbours else []
-    return [
+    others = [("otherwise", text) for text in words.otherwise(report)]
+    rounding = [("rounding", words.rounding(report))] if words.rounding(report) else []
+    said = [
         *title,
-        ("question", spelled_out(report.question)),
+        ("strength", strength.sentence(report)),
+        *others,
+        ("statement", short_sentence(report, usual_delta(d for d, _ in report.epsilons))),
+        ("question", report.question),
         ("mechanism", report.mechanism),
         ("sampling", words.sampling(report.spec)),
+        *rounding,
         *neighbours,
-        ("adjacency", spelled_out(words.adjacency(report))),
+        ("adjacency", words.adjacency(report)),
         ("in words", " ".join(words.verdict(report))),
         ("verdict", _VERDICTS[report.tier]),
-        ("publish", statement(report)),
+        ("publish", publish_line(report)),
         *([] if report.is_gdp is None else [("GDP", gdp_line(report))]),
-        ("status", report.status),
+        *([("rho", rho_line(report))] if report.rho is not None else []),
+        ("accuracy", words.accuracy(report)),
+    ]
+    return [(name, spelled_out(text)) for name, text in said]
+
+
+def rho_line(report: Report) -> str:
+    """ρ of the whole, and ε by it alone beside ε of the mechanisms."""
+    told = [f"ρ ≤ {shown_rho(report.rho or 0.0)}"]
+    for delta, bracket in report.epsilons:
+        alone = epsilon_by_rho(report, delta)
+        by_rho = rounded_outward(float(alone or 0.0), up=True, digits=4)
+        own = rounded_outward(float(bracket.upper), up=True, digits=4)
+        told.append(f"at δ = {delta:g}, ρ alone says ε ≤ {by_rho}, the mechanisms say {own}")
+    return "; ".join(told)
+
+
+def part_rows(report: Report) -> list[tuple[str, ...]]:
+    """Name, share, ρ, σ, μ of every part; numbers are rounded to the safe side."""
+    shown = lambda value, up: "-" if value is None else rounded_outward(value, up=up, digits=4)
+    budget = lambda value: "-" if value is None else shown_rho(value)
+    return [
+        (
+            part.name,
+            "-" if part.share is None else f"{100.0 * part.share:.4g} %",
+            budget(part.rho),
+            shown(part.sigma, False),
+            shown(float(part.mu.upper), True),
+        )
+        for part in report.parts
     ]
 
 
@@ -122,7 +171,8 @@ def rows(report: Report) -> list[tuple[str, str, str, str]]:
     return [
         *(_sides(name, b, "upper") for name, b in brackets),
         *others,
-        ("a mu that holds at every FPR", *limit, "upper"),
+        # (true and useless where sampling does not help: not for quoting)
+        ("a mu that holds at every FPR", *limit, "upper" if report.same_mu else "-"),
     ]
 
 
@@ -146,6 +196,8 @@ def _tables(report: Report) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]
     tables = [(("quantity", "lower", "upper", "report"), rows(report))]
     if report.fnrs:
         tables.append((("trade-off curve", "lower", "upper", "report"), curve_rows(report)))
+    if report.parts:
+        tables.append((PART_TITLES, part_rows(report)))
     return tables
 
 
@@ -173,8 +225,14 @@ def plain(report: Report) -> str:
     lines = [heading(report), *(f"{name:<10} {text}" for name, text in head(report))]
     for titles, table in _tables(report):
         lined = [titles, *table]
-        x, y, z = (max(len(row[i]) for row in lined) for i in range(3))
-        text = [f"{a:<{x}}  {b:>{y}}  {c:>{z}}  {d}" for a, b, c, d in lined]
+        widths = [max(len(row[i]) for row in lined) for i in range(len(titles))]
+        text = [
+            "  ".join(
+                f"{cell:<{width}}" if i in (0, 3) else f"{cell:>{width}}"
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in lined
+        ]
         text.insert(1, "-" * max(map(len, text)))
         lines += ["", *text]
     lines += ["", *(f"{name}: {text}" for name, text in _explanations(report))]
@@ -188,7 +246,8 @@ def markdown(report: Report) -> str:
     lines = [f"### Privacy report (jaxgdp {report.version}{date})", ""]
     lines += [f"- **{name}**: {clean(text)}" for name, text in head(report)]
     for titles, table in _tables(report):
-        lines += ["", "| " + " | ".join(titles) + " |", "|---|---:|---:|---|"]
+        rule = "|---" + "|---:" * (len(titles) - 2) + "|---|"
+        lines += ["", "| " + " | ".join(titles) + " |", rule]
         lines += ["| " + " | ".join(map(clean, row)) + " |" for row in table]
     lines += ["", *(f"- **{name}**: {clean(text)}" for name, text in _explanations(report))]
     _, *spec = _reproduction(report)
@@ -209,14 +268,14 @@ def rich_form(report: Report):
     from rich.text import Text
 
     facts = Table.grid(padding=(0, 2))
-    colours = {"verdict": "bold", "publish": f"bold {'green' if report.tier == 'I' else 'yellow'}"}
+    colours = {"strength": "bold", "statement": "bold"}
     for name, text in head(report):
         facts.add_row(Text(name, style="dim"), Text(text, style=colours.get(name, "")))
     parts = [Text(heading(report), style="bold"), facts]
     for titles, table in _tables(report):
         shown = Table(show_edge=False, pad_edge=False)
-        for title, justify in zip(titles, ("left", "right", "right", "left"), strict=True):
-            shown.add_column(title, justify=justify)
+        for place, title in enumerate(titles):
+            shown.add_column(title, justify="left" if place in (0, 3) else "right")
         for row in table:
             styles = ("bold" if row[3] == title else "" for title in titles)
             shown.add_row(*(Text(*cell) for cell in zip(row, styles, strict=True)))

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..adjacency import Adjacency
+from ..bracket import STATUS
 from ..numerics.rounding import rounded_outward
+from ..runs import SAMPLINGS
 from ..spec import from_dict, known_mechanisms
+from . import strength
 
 if TYPE_CHECKING:
     from .content import Report
@@ -37,7 +40,10 @@ def _sampled(entry: dict) -> list[str]:
     name = entry.get("type")
     if name is not None and name not in known_mechanisms():
         return [f"as {name} has it"]
-    parts = from_dict({"mechanism": [entry]}).mechanism.mechanisms
+    plain = {key: value for key, value in entry.items() if key not in ("share", "name")}
+    if "share" in entry and not plain.keys() & {"sigma", "noise_multiplier"}:
+        plain["rho"] = 1.0  # (how much noise a budget means changes no word)
+    parts = from_dict({"mechanism": [plain]}).mechanism.mechanisms
     return [part.describe_sampling() for part in parts]
 
 
@@ -51,6 +57,10 @@ def sampling(spec: dict) -> str:
         >>> sampling({"mechanism": [{"type": "Laplace", "scale": 2.0}]})
         'none: every use includes every record'
     """
+    if "run" in spec:
+        cases = from_dict({"run": spec["run"]}).run.cases.values()  # type: ignore[union-attr]
+        parts = (part for case in cases for part in case.mechanisms)
+        return "; or ".join(dict.fromkeys(part.describe_sampling() for part in parts))
     entries = [{"deployment": spec["deployment"]}] if "deployment" in spec else spec["mechanism"]
     return "; also ".join(dict.fromkeys(words for entry in entries for words in _sampled(entry)))
 
@@ -83,25 +93,57 @@ def _of(share: float) -> str:
     return f"at most {rounded_outward(min(share, 1.0) * many, up=True, digits=3)} in {said}"
 
 
-_ACCUSED = {1e-3: "a thousand", 1e-6: "a million"}
+_FLAGGED = {1e-3: "a thousand", 1e-6: "a million"}
 
 
 def verdict(report: Report) -> list[str]:
     """The most that an attacker can do, in sentences; numbers are upper sides, rounded up."""
     told = []
     for fpr, bracket in reversed(report.tprs):
-        if fpr in _ACCUSED:
+        if fpr in _FLAGGED:
             told.append(
-                f"An attacker who accuses one innocent in {_ACCUSED[fpr]} finds"
-                f" {_of(float(bracket.upper))} of those whose record was used; guessing finds one"
-                f" in {_ACCUSED[fpr]}."
+                "An attacker who wrongly takes one non-member in"
+                f" {_FLAGGED[fpr]} for a member finds {_of(float(bracket.upper))} of the members,"
+                f" whose record was used; guessing finds one in {_FLAGGED[fpr]}."
             )
-    right = rounded_outward(100.0 * (0.5 + 0.5 * float(report.advantage.upper)), up=True, digits=3)
+    right = strength.success(float(report.advantage.upper))
     told.append(
         f"One who must decide at even odds is right at most {right} times in 100; guessing is right"
         " 50 times."
     )
     return told
+
+
+def otherwise(report: Report) -> list[str]:
+    """What holds if the batches of a run were drawn in another way, a sentence each."""
+    told = []
+    for other in report.alternatives:
+        word = strength.grade(float(other.advantage.upper)).word
+        sides = strength.between(other.advantage)
+        low = rounded_outward(float(other.epsilon.lower), up=False, digits=2)
+        high = rounded_outward(float(other.epsilon.upper), up=True, digits=2)
+        told.append(
+            f"{SAMPLINGS[other.sampler].condition} instead, protection is {word}: an attacker's"
+            f" success rises from 50 to {sides} in 100, and ε at δ = {other.delta:g} is between"
+            f" {low} and {high}."
+        )
+    return told
+
+
+def accuracy(report: Report) -> str:
+    """How precise the numbers are, in words."""
+    if report.status == STATUS[0]:
+        return "every number is certified, and as precise as asked"
+    return (
+        "every number is certified, but some are less precise than asked, so that the safe side may"
+        f" be larger than need be: {report.status}"
+    )
+
+
+def rounding(report: Report) -> str:
+    """How rate and steps of a run were rounded, or ""."""
+    run = from_dict(report.spec).run if "run" in report.spec else None
+    return "" if run is None else run.rounding
 
 
 def tier(report: Report) -> str:
@@ -141,9 +183,10 @@ def definitions(report: Report) -> list[tuple[str, str]]:
         " d-approximate μ holds at every error rate",
         "Δ, regret": "how much at most the curve of μ overstates the attacker: the largest gap"
         " between both curves along the diagonal, from 0 to ½",
-        "FPR": "share of those whose record was not used whom the attacker accuses (α)",
-        "TPR": "share of those whose record was used whom the attacker accuses; FNR = 1 − TPR, the"
-        " share that is missed",
+        "FPR": "share of non-members, whose record was not used, whom the attacker takes for"
+        " members (α)",
+        "TPR": "share of members, whose record was used, whom the attacker finds; FNR = 1 − TPR,"
+        " the share that is missed",
         "advantage": "largest TPR − FPR of any attack",
         "ε at δ": "no set of outcomes gets more likely through the record than e^ε times as likely,"
         " plus δ",

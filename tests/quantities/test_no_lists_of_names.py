@@ -35,6 +35,7 @@ ALLOWED = {
     ("mechanisms/approximate_dp.py", frozenset({"delta", "epsilon"})): "fields of the mechanism",
     ("plot/noise.py", frozenset({"advantage", "tpr"})): DEFAULT,
     ("plot/samplers.py", frozenset({"advantage", "epsilon", "mu"})): DEFAULT,
+    ("report/statements.py", None): "fields of a model card's block",
     ("reproduce", None): PAPER,
     ("training/accountant.py", frozenset({"advantage", "epsilon", "mu"})): DEFAULT,
     ("training/budget.py", frozenset({"advantage", "epsilon", "mu"})): DEFAULT,

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
+from ...conversions import epsilon_from_zcdp
 from ...numerics.rounding import rounded_outward
 from ...numerics.validation import one_of
 from .schema import SCHEMA, leaves, problems
@@ -28,9 +29,10 @@ def _computed(key: str) -> ValueError:
 
 
 def _unknown(name: str, key: str, known: Iterable[str]) -> ValueError:
-    close = difflib.get_close_matches(key, tuple(known), n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    return ValueError(f"metadata has the unknown key {name!r}{hint}")
+    known = sorted(set(known) - set(_COMPUTED))
+    close = difflib.get_close_matches(key, known, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ";"
+    return ValueError(f"metadata has the unknown key {name!r}{hint} known are {', '.join(known)}")
 
 
 def _given(metadata: dict[str, Any]) -> dict[tuple[str, ...], Any]:
@@ -61,6 +63,23 @@ def _given(metadata: dict[str, Any]) -> dict[tuple[str, ...], Any]:
             raise _unknown(key, key, places)
         add(places[key], value)
     return found
+
+
+def _budget(report: Any, delta: float) -> dict[str, Any]:
+    """Variant, ρ, and the ε that follows from it, of a release whose budget is stated in ρ.
+
+    The mechanisms give a smaller ε, which is among the details."""
+    stated = any("rho" in part or "share" in part for part in report.spec.get("mechanism", ()))
+    if report.rho is None or not (stated or "deployment" in report.spec):
+        return {}
+    # (but for the rounding of the noise that a budget became)
+    rho = float(rounded_outward(report.rho * (1.0 - 1e-12), up=True))
+    epsilon = float(epsilon_from_zcdp(delta=delta, rho=rho))
+    return {
+        "variant_name": "Zero-concentrated DP",
+        "rho": rho,
+        "epsilon": float(rounded_outward(epsilon, up=True)),
+    }
 
 
 def _details(report: Any) -> str:
@@ -171,6 +190,7 @@ def from_report(
         "mechanisms": f"{report.mechanism}. Sampling: {said['sampling']}.",
         "registry_authors": [NOT_STATED],
     }
+    by_name |= _budget(report, chosen)
     defaults |= {path: by_name[path[-1]] for path in leaves() if path[-1] in by_name}
     missing = [path[-1] for path in defaults if path[-1] in _TEXTS and path not in given]
     notes = ("deployment", "administrative", "notes")
