@@ -21,7 +21,7 @@ def poisson():
 
 @pytest.fixture(scope="module")
 def unknown():
-    return jaxgdp.report(jaxgdp.run(**RUN, sampler="unknown"))
+    return jaxgdp.report(jaxgdp.run(**RUN, sampler="unknown"), delta=1e-5)
 
 
 def _after(words, text):
