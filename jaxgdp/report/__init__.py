@@ -1,7 +1,9 @@
 """Reports in the two tiers of Gomez 2025: to read, to publish, to store and to check.
 
+settled     the question of a report, checked
 build       ``report``: from a mechanism, a description or a run to its report
 content     ``Report``: every number, and how to write and store it
+alternative what holds of a run with another sampler
 parts       a release by its parts, and what ρ alone would have said
 strength    how strong the protection is, in a word and a number
 statements  the report in a sentence, a paragraph, a model card's block, LaTeX

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from .. import options
 from ..bracket import Bracket
 from . import stored, text
+from .alternative import Alternative
 from .words import question
 
 if TYPE_CHECKING:
@@ -20,14 +21,6 @@ TIER_LIMIT = text.TIER_LIMIT
 TPR_FPRS = options.REPORT_FPRS
 # Gomez 2025, Section 4.3; α* is added to both
 CURVE_FPRS = (1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1)
-DEFAULTS = {
-    "adjacency": options.ADJACENCY,
-    "fpr_floor": options.FPR_FLOOR,
-    "rtol": options.RTOL,
-    "delta": options.REPORT_DELTAS,
-    "fpr": options.REPORT_FPRS,
-    "approximation": options.APPROXIMATION,
-}
 
 
 def _certified(quantity: str, *, several: bool = False, key: str | None = None) -> dict[str, Any]:
@@ -35,27 +28,6 @@ def _certified(quantity: str, *, several: bool = False, key: str | None = None) 
     key of the report's dictionary, by default the quantity.
     """
     return {"quantity": quantity, "several": several, "key": key or quantity}
-
-
-class Alternative(NamedTuple):
-    """What holds of the same run if its batches were drawn in another way.
-
-    Attributes:
-        sampler: a name that ``jaxgdp.run`` takes.
-        delta: δ of ``epsilon``.
-        epsilon, mu, advantage: brackets; report the upper sides.
-    """
-
-    sampler: str
-    delta: float
-    epsilon: Bracket
-    mu: Bracket
-    advantage: Bracket
-
-    @classmethod
-    def quantities(cls) -> tuple[str, ...]:
-        """Names of the quantities; only the first is asked at ``delta``."""
-        return cls._fields[2:]
 
 
 @dataclass(frozen=True)
@@ -293,7 +265,7 @@ class Report:
         """The :class:`jaxgdp.TradeoffCurve` behind the numbers, computed again if need be."""
         if self._curve is not None:
             return self._curve
-        from .build import curve_again
+        from .settled import curve_again
 
         return curve_again(self.spec)
 

@@ -13,10 +13,11 @@ import numpy as np
 from ..bracket import Bracket
 from ..quantities.registry import named
 from ..spec import renamed
+from .alternative import Alternative
+from .parts import Part
 
 if TYPE_CHECKING:
-    from .content import Alternative, Report
-    from .parts import Part
+    from .content import Report
 
 _GDP = ("is_gdp", "same_mu", "gdp_reason")
 _BUDGET = ("share", "rho", "sigma")  # of a part
@@ -122,15 +123,11 @@ def _json_part(part: Part) -> dict[str, Any]:
 
 
 def _alternative_back(row: dict[str, Any]) -> Alternative:
-    from .content import Alternative
-
     sides = {name: _bracket_back(row[name]) for name in Alternative.quantities()}
     return Alternative(str(row["sampler"]), _number_back(row["delta"]), **sides)
 
 
 def _part_back(row: dict[str, Any]) -> Part:
-    from .parts import Part
-
     numbers = (None if row[key] is None else _number_back(row[key]) for key in _BUDGET)
     return Part(str(row["name"]), *numbers, _bracket_back(row["mu"]))
 
