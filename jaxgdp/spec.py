@@ -50,7 +50,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import deployments, mechanisms, runs
+from . import deployments, mechanisms, run_settings
 from .deprecation import renamed_arguments
 from .mechanisms.base import known_mechanisms
 from .mechanisms.runs import BY_NAME, Runs
@@ -108,7 +108,7 @@ class Spec:
     settings: dict
     content: dict
     source: str
-    run: runs.Run | None = None
+    run: run_settings.Run | None = None
     parts: tuple[Part, ...] = ()
 
 
@@ -276,22 +276,23 @@ def _made(
         raise ValueError(f"{where(culprit)}: {label} ({name}): {error}") from None
 
 
-def _run(table: Any, place: _Place) -> runs.Run:
+def _run(table: Any, place: _Place) -> run_settings.Run:
     """The run of a file."""
     if not isinstance(table, dict):
         raise ValueError(f"{place.at(key='run')}: run must be a table of keys, got {table!r}")
+    known = run_settings.FIELDS
     for key in table:
-        if key not in runs.FIELDS:
-            hint = _suggest(key, runs.FIELDS)
+        if key not in known:
+            hint = _suggest(key, known)
             raise ValueError(
-                f"{place.source}: run: unknown key {key!r}{hint}known are {', '.join(runs.FIELDS)}"
+                f"{place.source}: run: unknown key {key!r}{hint}known are {', '.join(known)}"
             )
-    for key in runs.FIELDS[:3]:
+    for key in known[:3]:
         if key not in table:
             raise ValueError(f"{place.source}: run needs the key {key!r}")
     try:
         given = {k: v if k == "sampler" else _number(v) for k, v in table.items()}
-        return runs.run(**given)
+        return run_settings.run(**given)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{place.source}: run: {error}") from None
 

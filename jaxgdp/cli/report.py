@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..mechanisms import Composition
     from ..progress import Progress
     from ..report import Report
-    from ..runs import Run
+    from ..run_settings import Run
     from ..spec import Spec
 
 _MOST_DIFFERENCES = 10

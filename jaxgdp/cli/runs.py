@@ -9,7 +9,7 @@ from .options import flag_name, option, shared
 
 if TYPE_CHECKING:
     from ..mechanisms import Composition
-    from ..runs import Run
+    from ..run_settings import Run
 
 OPTIONS = (
     "noise_multiplier", "num_steps", "sampling_prob", "dataset_size", "batch_size", "num_epochs",
@@ -83,7 +83,7 @@ def run_of(typed: dict[str, Any]) -> Composition | Run:
     """The run that the options describe, checked by :func:`check_run`."""
     given = {name: value for name, value in typed.items() if value is not None}
     if "dataset_size" in given:
-        from ..runs import run
+        from ..run_settings import run
 
         return run(**given)
     from ..mechanisms import dpsgd

@@ -21,7 +21,7 @@ from ..numerics.shapes import ArrayLike
 from ..progress import show_progress
 from ..quantities.registry import REGISTRY, named
 from ..quantities.table import documented
-from ..runs import Run
+from ..run_settings import Run
 from ..spec import Spec
 from ..tradeoff import ContradictionWarning, TradeoffCurve
 from .alternative import Alternative

@@ -14,7 +14,7 @@ from ..mechanisms import Composition, Mechanism, as_composition
 from ..numerics.shapes import ArrayLike
 from ..numerics.validation import floor_rate, open_unit, relative_width
 from ..quantities.registry import named
-from ..runs import Run
+from ..run_settings import Run
 from ..spec import SETTINGS, SEVERAL, Spec
 from ..tradeoff import TradeoffCurve, tradeoff
 from .statements import usual_delta

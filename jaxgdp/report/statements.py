@@ -13,7 +13,7 @@ from .. import options
 from ..adjacency import Adjacency
 from ..numerics.rounding import rounded_outward
 from ..numerics.validation import one_of
-from ..runs import SAMPLINGS, Run
+from ..run_settings import SAMPLINGS, Run
 from ..spec import from_dict
 from . import strength, words
 

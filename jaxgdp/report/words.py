@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..adjacency import Adjacency
 from ..bracket import STATUS
 from ..numerics.rounding import rounded_outward
-from ..runs import SAMPLINGS
+from ..run_settings import SAMPLINGS
 from ..spec import from_dict, known_mechanisms
 from . import strength
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxgdp
-from jaxgdp import arguments, runs, spec
+from jaxgdp import arguments, run_settings, spec
 from jaxgdp.report import Report, differences, recompute, strength
 from jaxgdp.report.audience import AUDIENCES
 
@@ -29,7 +29,7 @@ def _after(words, text):
 
 
 def test_samplers_of_commands_are_those_of_runs():
-    assert arguments.SAMPLERS == (*runs.SAMPLINGS, "unknown")
+    assert arguments.SAMPLERS == (*run_settings.SAMPLINGS, "unknown")
 
 
 def test_report_gives_the_digits_of_measure_and_of_the_comparison(poisson):
