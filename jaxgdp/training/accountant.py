@@ -139,8 +139,14 @@ class Account:
         return self.spent("mu", fpr_floor=fpr_floor, **asked)["mu"]
 
     def epsilon(self, delta: float = options.DELTA, **asked: Any) -> Bracket:
-        """ε at δ, in nats; report the upper side."""
-        return self.spent("epsilon", delta=delta, **asked)["epsilon"]
+        """ε at δ in [0, 1], in nats; report the upper side. At δ = 1 it is 0, and at δ = 0, where
+        only the largest loss counts, ∞ from the first step on.
+        """
+        if float(delta) not in (0.0, 1.0):
+            return self.spent("epsilon", delta=delta, **asked)["epsilon"]
+        question("epsilon", asked.pop("overflow", 0.0), asked)
+        lost = np.float64(np.inf if self.num_steps and float(delta) == 0.0 else 0.0)
+        return Bracket(lost, lost)
 
     def delta(self, epsilon: float = options.EPSILON, **asked: Any) -> Bracket:
         """δ at ε; report the upper side."""

@@ -1,5 +1,5 @@
-"""Derivatives at 50 digits, by one-sided differences of exact numbers: an oracle that shares no
-code with the package.
+"""Derivatives at 50 digits or more, by one-sided differences of exact numbers: an oracle that
+shares no code with the package.
 
 Laws on the multiples of a unit (randomized response, discrete noise, (ε, δ)) are composed as
 polynomials of whole numbers. The Laplace and the Gaussian mechanism, sampled or not, are used once,
@@ -93,12 +93,17 @@ class Polygon:
         """The few points whose μ may be largest, by floats."""
         from scipy.special import ndtri
 
-        rough = [(float(ndtri(float(t)) - ndtri(float(a))), a, t) for a, t in points]
+        # (a rate next to 1 is a float only by what it lacks to 1)
+        near = lambda p: -ndtri(float(1 - p)) if p > 0.5 else ndtri(float(p))
+        rough = [(float(near(t) - near(a)), a, t) for a, t in points]
         most = max(r for r, *_ in rough)
         return [(a, t) for r, a, t in rough if r > most - 1e-6 * (1 + abs(most))]
 
     def mu(self, floor):
-        points = [(a, t) for a, t in self.vertices[1:] if a >= floor and 1 - t >= floor]
+        # (FPRs from the floor to f(floor), or down to it where that is less)
+        weak = self.beta(floor) < floor
+        inside = lambda rate: rate <= floor if weak else rate >= floor
+        points = [(a, t) for a, t in self.vertices[1:] if inside(a) and inside(1 - t)]
         points.append((floor, self.tpr(floor)))
         points.append((self.fpr(floor), 1 - floor))
         points = [(a, t) for a, t in points if 0 < a < 1 and 0 < t < 1]
@@ -384,9 +389,9 @@ class Gaussian:
         return min(prior, 1 - prior) * (1 - self.delta(odds))
 
 
-def one_sided(number, at):
+def one_sided(number, at, digits=DIGITS):
     """Slopes of ``number(x)`` at a double, from the left and from the right."""
-    with mpmath.workdps(DIGITS):
+    with mpmath.workdps(digits):
         at = mpf(at)
         step = at * _STEP
         here = number(at)

@@ -141,9 +141,14 @@ def case(seed: int) -> Case:
     rng = np.random.default_rng([34, seed])
     name = list(KINDS)[seed % len(KINDS)]
     make, law, at, most, quantities = KINDS[name](rng)
-    if name in _LOSS:  # (so many digits hold losses up to some hundred)
+    if name in _LOSS:  # (masses in fixed point hold losses up to some hundred)
         most = min(most, max(1.0, 150.0 / _LOSS[name](at, make)))
     count = int(np.ceil(_log_uniform(rng, 0.5, most)))
+    # (an FNR is what a TPR lacks to 1, and may be as small as a loss is large)
+    largest = count * _LOSS[name](at, make) if name in _LOSS else 0.0
+    if name in ("Gaussian", "Deterministic"):
+        largest = 60.0 + float(law(mpf(at), count).parameter) ** 2 / 8.0
+    digits = exact.DIGITS + int(largest)
     quantity = str(rng.choice(quantities))
     asked = quantity.removeprefix("log_")
     argument = None if quantity == "advantage" else _log_uniform(rng, *_ARGUMENT[quantity])
@@ -159,18 +164,18 @@ def case(seed: int) -> Case:
     what = rng.choice(["parameter", "argument", "uses"], p=[0.7, 0.2, 0.1])
     text = f"{seed}: {quantity}({argument}) of {count} × {make(at)!r} in {what}"
     if what == "argument" and argument is not None:
-        slopes = lambda: exact.one_sided(lambda a: number(at, count, a), argument)
+        slopes = lambda: exact.one_sided(lambda a: number(at, count, a), argument, digits)
         return Case(text, lambda a: ours(at, float(count), a), argument, slopes)
     if what == "uses" and most > 1 and name not in ("Gaussian", "Deterministic"):
 
         def slopes():
-            with mpmath.workdps(exact.DIGITS):
+            with mpmath.workdps(digits):
                 less = max(count - 1, 1)
                 change = number(at, count + 1, argument) - number(at, less, argument)
             return (change / (count + 1 - less),) * 2
 
         return Case(text, lambda t: ours(at, t, argument), float(count), slopes)
-    slopes = lambda: exact.one_sided(lambda x: number(x, count, argument), at)
+    slopes = lambda: exact.one_sided(lambda x: number(x, count, argument), at, digits)
     return Case(text, lambda x: ours(x, float(count), argument), at, slopes)
 
 
@@ -184,9 +189,7 @@ class Verdict(NamedTuple):
 
 def judged(one: Case) -> Verdict:
     """A case computed and compared: right where it is within 1 % of both one-sided slopes."""
-    with mpmath.workdps(exact.DIGITS):
-        slopes = one.slopes()
-    known = tuple(map(float, slopes))
+    known = tuple(map(float, one.slopes()))
     try:
         with jax.enable_x64(True):
             found = float(jax.grad(lambda x: one.ours(x).upper)(one.at))

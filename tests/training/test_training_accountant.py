@@ -76,6 +76,16 @@ def test_spent_is_zero_before_the_first_step():
         accountant.init(TWO).epsilon(delta=2.0)
 
 
+def test_epsilon_at_delta_0_and_1_is_the_largest_loss_and_nothing():
+    account = accountant.init([(1.0, 0.1)])
+    assert (account.epsilon(delta=0.0), account.epsilon(delta=1.0)) == ((0.0, 0.0),) * 2
+    account = accountant.step(account, 0)
+    assert account.epsilon(delta=0.0) == (np.inf, np.inf)
+    assert account.epsilon(delta=1.0) == (0.0, 0.0)
+    with pytest.raises(ValueError, match="rtol"):
+        account.epsilon(delta=1.0, rtol=-1.0)
+
+
 def test_merge_unites_settings_and_adds_counts():
     one = accountant.step(accountant.init([(1.0, 0.1), (2.0, 0.1)]), 0, count=5)
     other = accountant.step(

@@ -51,6 +51,9 @@ from .rows import take
 from .running_brackets import RunningBrackets
 
 MAX_SIZE = 2**20
+# lattice points of all passes over one setting, for each quantity (of three at most): some ten
+# seconds of NumPy; three times as many from rtol 1e-4 on
+_MOST_POINTS = 2.0e7
 # part of the other order's value from which on an order may be the worse one
 _DECIDES = 0.9
 
@@ -106,7 +109,9 @@ def _by_lattices(
     max_size: int,
     executor: Executor | None,
 ) -> Answer:
-    return Engine(groups, question, progress, max_size, executor).answer()
+    found = Engine(groups, question, progress, max_size, executor).answer()
+    without_lattice.narrow_what_is_wide(groups, question, found)
+    return found
 
 
 class Planned(NamedTuple):
@@ -140,6 +145,12 @@ class FinishedPass(NamedTuple):
         spread = float(np.min(self.one.plans.spread[row]))
         several = _several(self.one.plans.jump[row])
         return found._replace(threshold=threshold, spread=spread, several=several)
+
+
+def _points(question: Question) -> float:
+    """Lattice points that all passes over one setting may have."""
+    finer = 3.0 if question.rtol <= 1e-4 else 1.0
+    return _MOST_POINTS * finer * min(max(len(question.asked), 1), 3)
 
 
 def _several(jump: Array) -> bool:
@@ -194,6 +205,8 @@ class Engine:
         self.started: set[tuple[int, int | None, int | None]] = set()
         self.open_tasks = np.zeros(self.number, int)
         self.finished = np.zeros(self.number, bool)
+        # lattice points that passes over a setting may still have
+        self.points_left = np.full(self.number, _points(question))
         self.to_plan: list[Task] = []
         self.to_run: list[Task] = []
 
@@ -222,9 +235,7 @@ class Engine:
     def _round(self, pool: ThreadPoolExecutor, precompiled: Precompiled | None) -> None:
         """Do all that can be done now."""
         planning = jobs.plan_jobs(self.batch, self.to_plan)
-        compiled, eager = jobs.pass_jobs(
-            self.batch, [(self.lattices_of(task), task) for task in self.to_run]
-        )
+        compiled, eager = jobs.pass_jobs(self.batch, self._affordable())
         running = [*compiled[:1], *eager, *compiled[1:]]
         self.to_plan, self.to_run = [], []
         done = jobs.run_all(
@@ -237,6 +248,29 @@ class Engine:
         for passes in done[len(planning) :]:
             for one in passes:
                 self.absorb(one)
+
+    def _affordable(self) -> list[tuple[Lattices, Task]]:
+        """Tasks that wait for a pass, with their lattices, as far as the work that is left for
+        their settings goes: a first pass has a smaller lattice then, others are given up.
+        """
+        found: list[tuple[Lattices, Task]] = []
+        for task in self.to_run:
+            i, lattices = task.setting, self.lattices_of(task)
+            if self.points_left[i] >= _points(self.question):
+                lattices = lattices.within(self.points_left[i])
+            elif lattices.points > self.points_left[i]:
+                self.open_tasks[i] -= 1
+                continue
+            self.points_left[i] -= lattices.points
+            found.append((lattices, task))
+        self._report_finished()
+        return found
+
+    def _report_finished(self) -> None:
+        """Tell of settings that have no task left."""
+        newly = (self.open_tasks == 0) & ~self.finished
+        self.finished |= newly
+        self.progress(int(np.sum(newly)))
 
     def first_tasks(self) -> Sequence[Task]:
         """Whole curves, or the thresholds themselves where all of them are known beforehand."""
@@ -343,9 +377,7 @@ class Engine:
             else:
                 name = None if task.quantity is None else self._name(task.quantity)
                 self._decide(done, row, task, done.result(row, worst, name), excess[:, row])
-        newly = (self.open_tasks == 0) & ~self.finished
-        self.finished |= newly
-        self.progress(int(np.sum(newly)))
+        self._report_finished()
 
     def _decide(
         self, done: FinishedPass, row: int, task: Task, result: PassResult, excess: Array

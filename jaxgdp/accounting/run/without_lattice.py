@@ -26,6 +26,7 @@ _POINTS, _THRESHOLDS = 2048, 192  # of one step, and of a half-curve, in the fir
 _FEW_POINTS, _SHALLOW = 512, 40.0  # of one step, and how deep, to see whether a sum is normal
 _NEARLY_NORMAL = 0.02  # Lyapunov ratio up to which it is taken for that
 _FINER = (2, 5)  # times as many of them in the second one
+_HELPS = 0.8  # part of a width that a first curve has to leave at most, for a second one
 
 
 class _Sides:
@@ -153,6 +154,38 @@ def answer(groups: Groups, rows: Int[np.ndarray, " rows"], question: Question) -
     none, executors = np.zeros(number, np.int64), np.full(number, NO_EXECUTOR, object)
     kept = curves if question.keep else []
     return Answer(results, none, [None] * number, kept, executors)
+
+
+@with_float64
+def narrow_what_is_wide(groups: Groups, question: Question, found: Answer) -> None:
+    """Narrow the numbers that lattices left wider than promised, by moments, in place: a last
+    resort for sums of many uses, which ends where a first curve hardly helps.
+
+    Args:
+        groups, question: of the whole batch.
+        found: its answer by lattices.
+
+    Method: docs/method/limit.md#long-runs
+    """
+    tight = all(mechanism.tight for mechanism, _ in groups)
+    if not tight or question.keep:
+        return
+    uses = np.asarray(sum(np.sum(count, axis=-1) for _, count in groups))
+    number = len(uses)
+    with np.errstate(all="ignore"):
+        for row in np.flatnonzero(uses >= limit_plan.FEWEST_USES):
+            own, located = question.take(np.array([row]), number), ()
+            for finer in ((1, 1), _FINER):
+                before = _worst(found.results, own, int(row))
+                if before <= 1.0:
+                    break
+                curve = _curve(groups, int(row), _reach(own, located), question.rtol, finer)
+                curve = closed_forms.oriented(curve, question.adjacency)
+                for name, bracket in closed_forms.read([curve], own).items():
+                    _narrow(found.results[name], int(row), bracket)
+                if not _worst(found.results, own, int(row)) <= _HELPS * before:
+                    break
+                located = _located(curve, own)
 
 
 def _narrow(known: Bracket, row: int, found: Bracket) -> None:

@@ -110,17 +110,19 @@ class LatticeChoice(NamedTuple):
         """Settings whose numbers are read off at once."""
         return max(1, min(_TOGETHER, _CHUNK // (2 * self.vertices)) // self.pieces)
 
+    @property
+    def width(self) -> int:
+        """Numbers in the longest arrays of one piece."""
+        if self.kind != "sparse":
+            return self.size
+        points = self.base * (self.short + self.long + 4)
+        return max(points, min(32 * max(self.vertices, 2 * self.frequencies), 2**16))
+
     def together(self, components: int, read: int | None = None) -> int:
         """Settings whose half-curves are worked on at once: a whole share of those read at once,
         ``read`` where that is not as many as this lattice allows.
         """
-        points = self.base * (self.short + self.long + 4)
-        wide = (
-            max(points, min(32 * max(self.vertices, 2 * self.frequencies), 2**16))
-            if self.kind == "sparse"
-            else self.size
-        )
-        most = max(1, min(_TOGETHER, _CHUNK // (wide * components)) // self.pieces)
+        most = max(1, min(_TOGETHER, _CHUNK // (self.width * components)) // self.pieces)
         read = read or self.read_together()
         return next(share for share in range(min(most, read), 0, -1) if read % share == 0)
 
@@ -155,6 +157,17 @@ class Lattices(NamedTuple):
         """What a task costs NumPy, in passes on 512 vertices."""
         return max(self.plus.work, self.minus.work)
 
+    @property
+    def points(self) -> int:
+        """Numbers in the longest arrays of all pieces of both halves."""
+        return sum(lattice.pieces * lattice.width for lattice in self)
+
+    def within(self, points: float) -> Lattices:
+        """The same of at most so many points, where the dense one of a half has more than its
+        share.
+        """
+        return Lattices(*(_within(lattice, 0.5 * points) for lattice in self))
+
     def shapes(self) -> Lattices:
         """The part that decides the programs."""
         return Lattices(*(lattice._replace(size=0, pieces=1) for lattice in self))
@@ -162,6 +175,15 @@ class Lattices(NamedTuple):
     def read_together(self) -> int:
         """Settings whose numbers are read off at once."""
         return min(lattice.read_together() for lattice in self)
+
+
+def _within(lattice: LatticeChoice, points: float) -> LatticeChoice:
+    """A dense lattice of at most so many points in all its pieces: of a size of the menu."""
+    if lattice.kind == "sparse" or lattice.pieces * lattice.size <= points:
+        return lattice
+    fitting = [e for e in SIZES[lattice.kind] if lattice.pieces * 2**e <= points]
+    size = 2 ** max(fitting, default=SIZES[lattice.kind][0])
+    return lattice._replace(size=size, vertices=min(lattice.vertices, size // 2))
 
 
 SIZES = {
