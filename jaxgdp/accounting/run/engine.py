@@ -88,6 +88,10 @@ def answer(
     if len(rows):
         closed = [each for each in known if each is not None]
         found.put(rows, closed_forms.answer(closed, question.take(rows, number)))
+        # (of several uses that were counted a lattice may know more at a very fine accuracy)
+        counted = np.array([each.counted for each in closed])
+        met = np.all(found.width_over_promise(question.rtol, rows) <= 1.0, axis=0)
+        left[rows] = counted & ~met & (not question.keep)
     rows = np.flatnonzero(long.hopeless if question.keep else long.tried)
     if len(rows):
         found.put(rows, without_lattice.answer(groups, rows, question.take(rows, number)))

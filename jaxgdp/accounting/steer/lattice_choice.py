@@ -316,6 +316,7 @@ def choose_each(need: NeedsOfSides, one: Callable[[Needs], LatticeChoice]) -> La
     return Lattices(*(one(own) for own in need.each))
 
 
+@np.errstate(all="ignore")
 def choose(
     need: Needs,
     detail: float,
@@ -363,7 +364,8 @@ def _dense_kind(need: Needs) -> str:
 
 def _uniform(kind: str, points: float, most: int, pieces: int) -> LatticeChoice:
     """A dense lattice of about so many points for the neighbourhood of one threshold."""
-    size = int(np.clip(points, 2**13, most))
+    # (of a law far narrower than a double of its losses tells apart nothing is foreseen)
+    size = int(np.clip(np.nan_to_num(points, nan=most, posinf=most), 2**13, most))
     return LatticeChoice(kind, min(size // 2, _FOCUSED_VERTICES), 0, size, 0, 0, 0, pieces)
 
 
@@ -432,6 +434,7 @@ class Side(NamedTuple):
     swapped: bool
 
 
+@np.errstate(all="ignore")
 def needs(
     sides: Sequence[Side], steps: Float[Array, " settings"], rtol: float, focused: bool = False
 ) -> NeedsOfSides:

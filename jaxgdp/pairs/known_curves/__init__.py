@@ -3,6 +3,7 @@ answers if it is asked for its ``known_curve``.
 """
 
 from .base import KnownCurve, OrientedCurve, Rates, Tests, reciprocal
+from .composed import composed, number_of_outputs
 from .finite import FiniteCurve
 from .gaussian import GaussianCurve
 from .laplace import LaplaceCurve
@@ -17,5 +18,7 @@ __all__ = [
     "Rates",
     "SampledCurve",
     "Tests",
+    "composed",
+    "number_of_outputs",
     "reciprocal",
 ]

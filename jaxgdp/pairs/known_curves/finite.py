@@ -1,4 +1,4 @@
-"""One use of a pair on finitely many outputs: its profile is a sum of what is positive."""
+"""A pair on finitely many outputs: its profile is a sum of what is positive."""
 
 from __future__ import annotations
 

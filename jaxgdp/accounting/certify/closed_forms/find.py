@@ -12,10 +12,19 @@ from ....mechanisms.composition import Groups
 from ....numerics import namespace as xp
 from ....numerics.errors import COMPOSED_MU
 from ....numerics.shapes import Array, Bool
-from ....pairs.known_curves import GaussianCurve, KnownCurve
+from ....pairs.known_curves import (
+    FiniteCurve,
+    GaussianCurve,
+    KnownCurve,
+    composed,
+    number_of_outputs,
+)
 from ..curve import GaussianParts
 
 _SAME = 1e-13  # relative distance up to which both Gaussian bounds are one curve
+_MOST_OUTPUTS = 1024  # of a few uses, that are counted
+# outputs times the log of the least mass, up to which rounding leaves some ten digits
+_MOST_ROUNDING = 4e5
 
 
 class Found(NamedTuple):
@@ -25,11 +34,13 @@ class Found(NamedTuple):
         known: its curve in closed form; None where two tables are known instead.
         tables: the pair of tables.
         parts: the Gaussian curves that it lies between.
+        counted: it has several uses, whose outputs were counted.
     """
 
     known: KnownCurve | None
     tables: BracketedPair | None
     parts: GaussianParts
+    counted: bool = False
 
 
 def find(groups: Groups) -> list[Found | None]:
@@ -56,7 +67,39 @@ def find(groups: Groups) -> list[Found | None]:
         for (mechanism, _), own in zip(groups, shown, strict=True):
             for k in np.flatnonzero(own[row]):
                 found[row] = _one_use(jax.tree.map(lambda a: a[row, k], mechanism))  # noqa: B023
+    few = (uses > 1.0) & (uses < _MOST_OUTPUTS) & ~gaussian.alone
+    for (mechanism, _), own in zip(groups, shown, strict=True):
+        few &= mechanism.atomic | ~np.any(own, axis=-1)
+    for row in np.flatnonzero(few):
+        found[row] = _few_uses(groups, shown, int(row))
     return found
+
+
+def _few_uses(
+    groups: Groups, shown: list[Bool[Array, "settings components"]], row: int
+) -> Found | None:
+    """What is known of a few uses of pairs on a few outputs each."""
+    pieces: list[tuple[FiniteCurve, int]] = []
+    tail = part = 0.0
+    with np.errstate(all="ignore"):
+        for (stacked, counts), own in zip(groups, shown, strict=True):
+            for k in np.flatnonzero(own[row]):
+                mechanism = jax.tree.map(lambda a: a[row, k], stacked)  # noqa: B023
+                count = float(counts[row, k])
+                known = mechanism.known_curve() if count.is_integer() else None
+                alike = mechanism.lower_bound_member() is mechanism
+                if not isinstance(known, FiniteCurve) or not alike:
+                    return None
+                pieces.append((known, int(count)))
+                if number_of_outputs(pieces) > _MOST_OUTPUTS:
+                    return None
+                tail += count * float(mechanism.tail_precision())
+                part += count * float(mechanism.gaussian_part_precision())
+        whole = composed(pieces)
+        deepest = float(max(np.max(np.abs(whole.log_p)), np.max(np.abs(whole.log_q))))
+    if len(whole.loss) * deepest > _MOST_ROUNDING:
+        return None
+    return Found(whole, None, GaussianParts(np.sqrt(tail), np.sqrt(part)), True)
 
 
 class _Gaussian(NamedTuple):

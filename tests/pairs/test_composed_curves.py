@@ -1,0 +1,102 @@
+"""A few uses of pairs on a few outputs, against enumeration of every sequence of outputs."""
+
+import warnings
+
+import jax
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+
+import jaxgdp
+from jaxgdp.accounting.certify import closed_forms
+from jaxgdp.pairs.known_curves import FiniteCurve, composed, number_of_outputs
+from jaxgdp.pairs.known_curves.base import ADD, REMOVE
+
+
+def _random_pair(generator):
+    """Masses as doubles, some at infinities, faint ones among them; the curve, and exact masses."""
+    number = int(generator.integers(2, 5))
+    spread = float(generator.choice([0.01, 1.0, 30.0, 800.0]))
+    logs = generator.uniform(-spread, 0.0, (2, number))
+    ends = np.exp(-generator.uniform(0.5, 40.0, 2)) * generator.integers(0, 2, 2)
+    with mp.workdps(400):
+        rows = []
+        for log, end in zip(logs, ends, strict=True):
+            masses = [mp.exp(mpf(x)) for x in log]
+            rows.append([m / mp.fsum(masses) * (1 - mpf(end)) for m in masses])
+        p, q = rows
+        loss = [mp.log(b / a) for a, b in zip(p, q, strict=True)]
+        log_p, log_q = (np.array([float(mp.log(m)) for m in row]) for row in rows)
+        short = np.array([float(x) for x in loss])
+        rest = np.array([float(x - mpf(s)) for x, s in zip(loss, short, strict=True)])
+    with np.errstate(divide="ignore"):
+        curve = FiniteCurve.of_atoms(
+            short, log_p, log_q, mass_error=1e-15, loss_error=1e-30 * (1.0 + np.abs(short)),
+            loss_rest=rest, log_p_minus=np.log(ends[0]), log_q_plus=np.log(ends[1]),
+        )  # fmt: skip
+    return curve, list(zip(loss, p, q, strict=True)), tuple(map(mpf, ends))
+
+
+def _enumerated(pieces):
+    """Losses, P- and Q-masses of every sequence of outputs, and the masses at both infinities."""
+    rows, only = [(mpf(0), mpf(1), mpf(1))], [mpf(1), mpf(1)]
+    for _, outputs, ends, uses in pieces:
+        for _ in range(uses):
+            rows = [(l + m, p * a, q * b) for l, p, q in rows for m, a, b in outputs]
+        only = [x * (1 - end) ** uses for x, end in zip(only, ends, strict=True)]
+    return rows, [1 - x for x in only]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_composed_pairs_hold_every_sequence_of_outputs(seed):
+    generator, pieces = np.random.default_rng([35, seed]), []
+    for uses in generator.permutation([1, 2, 4])[: int(generator.integers(1, 3))]:
+        pieces.append((*_random_pair(generator), int(uses)))
+    found = composed([(curve, uses) for curve, *_, uses in pieces])
+    assert len(found.loss) == number_of_outputs([(curve, uses) for curve, *_, uses in pieces])
+    with mp.workdps(400), np.errstate(all="ignore"):
+        rows, (minus, plus) = _enumerated(pieces)
+        largest = float(max(abs(l) for l, *_ in rows))
+        atoms = [abs(float(rows[int(k)][0])) for k in generator.integers(0, len(rows), 3)]
+        for epsilon in [0.0, *atoms, *(generator.uniform(0.0, 1.1 * largest, 3))]:
+            for order, side, infinite in ((REMOVE, 1, plus), (ADD, -1, minus)):
+                growth = mp.exp(mpf(epsilon))
+                each = [(l, p, q) if side > 0 else (-l, q, p) for l, p, q in rows]
+                delta = infinite + mp.fsum(q - growth * p for l, p, q in each if l > epsilon)
+                rest = mp.fsum(growth * p if l > epsilon else q for l, p, q in each)
+                for bracket, value in (
+                    (found.log_delta(order, np.array(epsilon)), delta),
+                    (found.log_one_minus_delta(order, np.array(epsilon)), rest),
+                ):
+                    exact = mp.log(min(value, mpf(1))) if value > 0 else mp.ninf
+                    assert bracket.lower <= exact <= bracket.upper
+                    # (a loss at an atom is known to its rounding only)
+                    if exact > -600 and epsilon not in atoms:
+                        assert bracket.upper - bracket.lower < 1e-9
+
+
+def test_few_uses_are_counted():
+    """Of any adjacency and quantity, as narrow as rounding allows, in no time."""
+    run = jaxgdp.compose([(jaxgdp.RandomizedResponse(1.0), 3), (jaxgdp.PureDP(0.3), 2)])
+    (found,) = closed_forms.find(_groups(run))
+    assert found.counted and len(found.known.loss) == 4 * 3
+    for name in ("mu", "epsilon", "delta", "tpr", "advantage", "bayes_risk"):
+        lower, upper = jaxgdp.measure(run, name)[name]
+        assert 0.0 <= upper - lower <= 1e-10 * upper
+    many = jaxgdp.compose([(jaxgdp.RandomizedResponse(1.0, 3), 60)])
+    smooth = jaxgdp.compose([(jaxgdp.RandomizedResponse(1.0), 3), (jaxgdp.Laplace(1.0), 1)])
+    assert closed_forms.find(_groups(many)) == closed_forms.find(_groups(smooth)) == [None]
+
+
+def test_faint_outputs_with_large_losses_are_counted():
+    """(no lattice resolves losses of 1e-435 and 1000 together)"""
+    run = jaxgdp.compose([(jaxgdp.FromPMFs.from_logs([0.0, -2000.0], [0.0, -1000.0]), 3)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert jaxgdp.measure(run, "epsilon").epsilon == (0.0, 0.0)
+        found = jaxgdp.tradeoff(run).log_delta(500.0)
+    assert np.allclose(found, np.log(3.0) - 1000.0, rtol=1e-12)
+
+
+def _groups(run):
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[None], run.stacked())
