@@ -1,0 +1,232 @@
+"""Laws on a lattice of losses, in exact integers.
+
+A mass is a whole number of units of 2^−bits. From above, masses of the numerator are rounded down
+and what is lost goes to +∞; from below, masses of an attack's labels are rounded down under the
+numerator and up under the denominator. Products are exact, and rounded again in the same
+direction, so composition keeps the side (docs/method/proof.md)."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from .balls import Ball, Integer, ceil_scaled, exact, flint, floor_scaled
+
+_PRIME = (1 << 61) - 1
+
+
+class CorruptedProduct(ArithmeticError):
+    """A product of polynomials that is not the product of its factors."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A lattice: its points are at shift + k·spacing, its masses in units of 2^−bits."""
+
+    spacing: Ball
+    shift: Ball
+    bits: int
+
+    def at(self, k: int) -> Ball:
+        """The loss (or label) of point k."""
+        return self.shift + self.spacing * k
+
+    def beside(self, other: Grid) -> Grid:
+        """The lattice of sums."""
+        return replace(self, shift=self.shift + other.shift)
+
+
+@dataclass(frozen=True)
+class UpperLaw:
+    """A pair that dominates: numerator's masses at lattice points, the rest of it at +∞.
+
+    Attributes:
+        grid: the lattice.
+        first: number of the first point.
+        masses: whole numbers, one for each point from the first on.
+    """
+
+    grid: Grid
+    first: int
+    masses: list[Integer]
+
+    def infinite(self) -> Integer:
+        """The numerator's mass at +∞: all that is nowhere else."""
+        return (1 << self.grid.bits) - sum(self.masses)
+
+
+@dataclass(frozen=True)
+class LowerLaw:
+    """An attack: masses of sums of labels.
+
+    Attributes:
+        grid: the lattice of labels.
+        first: number of the first label.
+        numerator: masses that are certainly there.
+        tilted: masses of the denominator times e^label, certainly not more than these.
+        infinite: numerator's mass, certainly there, of what is always accused and what the
+            denominator never shows.
+    """
+
+    grid: Grid
+    first: int
+    numerator: list[Integer]
+    tilted: list[Integer]
+    infinite: Integer
+
+
+def product(a: list[Integer], b: list[Integer]) -> list[Integer]:
+    """Coefficients of the product of two polynomials, checked at a random point.
+
+    Raises:
+        CorruptedProduct: it is not the product (of a broken machine, or a broken library).
+    """
+    first, second = flint.fmpz_poly(a), flint.fmpz_poly(b)
+    result = first * second
+    check(first, second, result)
+    found = result.coeffs()
+    return found + [flint.fmpz(0)] * (len(a) + len(b) - 1 - len(found))
+
+
+def check(first: Integer, second: Integer, result: Integer) -> None:
+    """Compare a product with its factors at a random point modulo a prime.
+
+    A wrong product of degree n agrees with a probability of at most n/(2^61 − 1).
+    """
+    point = secrets.randbelow(_PRIME)
+    a, b, c = (int(flint.nmod_poly(each, _PRIME)(point)) for each in (first, second, result))
+    if a * b % _PRIME != c:
+        raise CorruptedProduct(
+            "a product of polynomials is not the product of its factors: this machine, or its"
+            " python-flint, computes wrongly"
+        )
+
+
+def _down(values: list[Integer], bits: int) -> list[Integer]:
+    return [value >> bits for value in values]
+
+
+def _up(values: list[Integer], bits: int) -> list[Integer]:
+    return [-((-value) >> bits) for value in values]
+
+
+def multiply_upper(a: UpperLaw, b: UpperLaw) -> UpperLaw:
+    """The composition of two laws on lattices of one spacing, rounded down."""
+    masses = _down(product(a.masses, b.masses), a.grid.bits)
+    return UpperLaw(a.grid.beside(b.grid), a.first + b.first, masses)
+
+
+def multiply_lower(a: LowerLaw, b: LowerLaw) -> LowerLaw:
+    """The attack on both, with the sum of both labels."""
+    bits = a.grid.bits
+    all_of_b = sum(b.numerator) + b.infinite
+    infinite = (a.infinite * all_of_b + sum(a.numerator) * b.infinite) >> bits
+    return LowerLaw(
+        a.grid.beside(b.grid),
+        a.first + b.first,
+        _down(product(a.numerator, b.numerator), bits),
+        _up(product(a.tilted, b.tilted), bits),
+        infinite,
+    )
+
+
+def _kept(masses: list[Integer], least: Integer) -> tuple[int, int]:
+    """The window outside of which either side has less than ``least``."""
+    low, total = 0, masses[0]
+    while total < least and low < len(masses) - 1:
+        low += 1
+        total += masses[low]
+    high, total = len(masses), masses[-1]
+    while total < least and high > low + 1:
+        high -= 1
+        total += masses[high - 1]
+    return low, high
+
+
+def trim_upper(law: UpperLaw, least: Integer) -> UpperLaw:
+    """A shorter window: what is above it goes to +∞, what is below to its lowest point."""
+    low, high = _kept(law.masses, least)
+    masses = law.masses[low:high]
+    masses[0] += sum(law.masses[:low])
+    return replace(law, first=law.first + low, masses=masses)
+
+
+def trim_lower(law: LowerLaw, least: Integer) -> LowerLaw:
+    """A shorter window: labels above it are its last one, and those below are never accused."""
+    low, high = _kept(law.numerator, least)
+    numerator, tilted = law.numerator[low:high], law.tilted[low:high]
+    numerator[-1] += sum(law.numerator[high:])
+    above = flint.fmpz(0)
+    step = _factor_up(-law.grid.spacing, law.grid.bits)
+    for value in reversed(law.tilted[high:]):
+        above = _times_up(above + value, step, law.grid.bits)
+    tilted[-1] += above
+    return replace(law, first=law.first + low, numerator=numerator, tilted=tilted)
+
+
+def _factor_up(exponent: Ball, bits: int) -> Integer:
+    return ceil_scaled(exponent.exp(), bits)
+
+
+def _times_up(value: Integer, factor: Integer, bits: int) -> Integer:
+    return -((-value * factor) >> bits)
+
+
+def _halves(values: list[Integer], first: int) -> tuple[list[Integer], list[Integer], int]:
+    """Values of even and of odd points, the former one longer, and half of the first even one."""
+    zero = [flint.fmpz(0)]
+    start = first // 2 if first % 2 == 0 else (first - 1) // 2
+    values = values if first % 2 == 0 else zero + values
+    values = values if len(values) % 2 else values + zero
+    return values[::2], values[1::2], start
+
+
+def coarsen_upper(law: UpperLaw) -> UpperLaw:
+    """The same on a lattice twice as wide: masses between two points are split between them.
+
+    An atom at ℓ goes up to ℓ + h with 1/(1 + e^{−h}) of its numerator's mass and down to ℓ − h with
+    the rest, which keeps both masses (docs/method/dominating.md#split).
+    """
+    grid = law.grid
+    even, odd, start = _halves(law.masses, law.first)
+    fall = (-grid.spacing).exp()
+    up, down = (floor_scaled(share / (1 + fall), grid.bits) for share in (exact(1), fall))
+    masses = list(even)
+    for i, value in enumerate(odd):
+        masses[i] += value * down >> grid.bits
+        masses[i + 1] += value * up >> grid.bits
+    return UpperLaw(replace(grid, spacing=2 * grid.spacing), start, masses)
+
+
+def coarsen_lower(law: LowerLaw) -> LowerLaw:
+    """The same attack with labels twice as far apart: odd ones count as the next lower one."""
+    grid = law.grid
+    even, odd, start = _halves(law.numerator, law.first)
+    numerator = list(even)
+    for i, value in enumerate(odd):
+        numerator[i] += value
+    tilted, odd, _ = _halves(law.tilted, law.first)
+    step = _factor_up(-grid.spacing, grid.bits)
+    for i, value in enumerate(odd):
+        tilted[i] += _times_up(value, step, grid.bits)
+    wider = replace(grid, spacing=2 * grid.spacing)
+    return recentre(replace(law, grid=wider, first=start, numerator=numerator, tilted=tilted))
+
+
+def recentre(law: LowerLaw) -> LowerLaw:
+    """The same attack with all labels moved, so that tilted masses are as large as numerator's.
+
+    Labels may be moved as one likes; this only keeps the digits of the tilted masses.
+    """
+    bits = law.grid.bits
+    move = math.log(max(int(sum(law.numerator)), 1)) - math.log(max(int(sum(law.tilted)), 1))
+    factor = _factor_up(exact(move), bits)
+    tilted = [_times_up(value, factor, bits) for value in law.tilted]
+    return replace(law, grid=replace(law.grid, shift=law.grid.shift + move), tilted=tilted)
+
+
+def cumulative(values: list[Integer], start: Integer) -> list[Integer]:
+    """Sums from the last value to each of them, with ``start`` before; the last one first."""
+    return list(accumulate(reversed(values), initial=start))
