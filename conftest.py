@@ -18,7 +18,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import jax
 import pytest
 
-_NEEDS = {"dp_accounting": ["jaxgdp/interop/dp_accounting/*", "jaxgdp/interop/jax_privacy.py"]}
+_NEEDS = {
+    "dp_accounting": ["jaxgdp/interop/dp_accounting/*", "jaxgdp/interop/jax_privacy.py"],
+    "flint": ["jaxgdp/proof/*"],
+}
 collect_ignore_glob = [
     pattern
     for package, patterns in _NEEDS.items()

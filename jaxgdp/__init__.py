@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         dpsgd,
     )
     from .optimization import Optimized, optimize
+    from .proof import Proof, prove
     from .report import Report, report
     from .run_settings import Run, run
     from .tradeoff import TradeoffCurve, tradeoff
@@ -88,6 +89,7 @@ __all__ = [
     "Laplace",
     "Measured",
     "Optimized",
+    "Proof",
     "PureDP",
     "RandomAllocation",
     "RandomizedResponse",
@@ -112,6 +114,7 @@ __all__ = [
     "gdp",
     "measure",
     "optimize",
+    "prove",
     "report",
     "run",
     "spec",
@@ -133,6 +136,8 @@ _HOMES = {
     "measure": "measure",
     "Optimized": "optimization",
     "optimize": "optimization",
+    "Proof": "proof",
+    "prove": "proof",
     "Report": "report",
     "report": "report",
     "Run": "run_settings",
@@ -146,8 +151,8 @@ _MODULES = frozenset(
     (
         "accounting adjacency arguments audit bracket bridge calibration cli comparison conversions"
         " deployments deprecation differentiable gdp grids interop landscape mechanisms numerics"
-        " optimization options pairs plot progress quantities reproduce runs samplers scale spec"
-        " targets training vocabulary"
+        " optimization options pairs plot progress proof quantities reproduce runs samplers scale"
+        " spec targets training vocabulary"
     ).split()
 )
 # modules that have moved: old place → new one

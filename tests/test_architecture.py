@@ -36,6 +36,7 @@ STAGES = (
     ("mechanisms",),
     ("deployments", "run_settings", "samplers"),
     ("spec",),
+    ("proof",),
     ("accounting",),
     ("quantities",),
     ("plot",),

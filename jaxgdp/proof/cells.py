@@ -191,6 +191,8 @@ def laws_of(use: Use, order: str, grid: Grid, factor: int, variance: float, wide
         grid: the lattice; where ``factor`` is not 0, its points hold all losses of the use's own.
         factor: number of spacings in the unit of the use's own lattice, or 0.
         variance, widest: see :func:`partition`.
+
+    Method: docs/method/proof.md#integers
     """
     cells = partition(use, order, grid, variance, widest)
     atoms = list(use.atoms(order, grid.bits + _GUARD))

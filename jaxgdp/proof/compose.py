@@ -188,5 +188,7 @@ def compose(parts: Sequence[Part], order: str, effort: Effort) -> Laws:
 
     Raises:
         OutOfTime: the deadline has passed.
+
+    Method: docs/method/proof.md#wider
     """
     return _Composing(parts, order, effort).run()

@@ -75,6 +75,8 @@ def ceiling(row: Row, first: int, last: int, level: Level) -> Ball:
 
     Where a straight piece has both ends on or above a Gaussian curve, it is above it altogether: so
     only vertices matter (docs/method/mu.md#floor), and of a range of them the corner over it.
+
+    Method: docs/method/proof.md#balls
     """
     best = flint.arb.neg_inf()
     if last < first:
@@ -218,13 +220,18 @@ def mu(curve: Curve, floor: Ball) -> Sides:
 
     Raises:
         NotDecidable: the floor is 0, or whether such rates exist is not known.
+
+    Method: docs/method/proof.md#balls
     """
     of_floor = _Floor(curve, floor)
     return Sides(of_floor.lower(), of_floor.upper())
 
 
 def approximate_mu(curve: Curve, apart: Ball) -> Sides:
-    """The smallest μ with δ(ε) ≤ d + (1 − d)·δ_μ(ε) for all ε."""
+    """The smallest μ with δ(ε) ≤ d + (1 − d)·δ_μ(ε) for all ε.
+
+    Method: docs/method/proof.md#balls
+    """
     level = Level(apart)
     above, below = [exact(0)], [exact(0)]
     if any(half.tests.points[0].tpr > apart for half in curve.rows()):
@@ -321,7 +328,10 @@ def _above_chance(row: Row) -> list[Point]:
 
 
 def regret(curve: Curve, floor: Ball) -> Sides:
-    """max over ε of (δ_μ(ε) − δ(ε))/(1 + e^ε), for the μ of that floor."""
+    """max over ε of (δ_μ(ε) − δ(ε))/(1 + e^ε), for the μ of that floor.
+
+    Method: docs/method/proof.md#balls
+    """
     found = mu(curve, floor)
     if not found.upper.is_finite():
         raise NotDecidable("μ has no finite upper side, so that the regret has none")

@@ -46,6 +46,8 @@ class UpperLaw:
         grid: the lattice.
         first: number of the first point.
         masses: whole numbers, one for each point from the first on.
+
+    Method: docs/method/proof.md#integers
     """
 
     grid: Grid
@@ -68,6 +70,8 @@ class LowerLaw:
         tilted: masses of the denominator times e^label, certainly not more than these.
         infinite: numerator's mass, certainly there, of what is always accused and what the
             denominator never shows.
+
+    Method: docs/method/proof.md#labels-in-integers
     """
 
     grid: Grid
@@ -94,6 +98,8 @@ def check(first: Integer, second: Integer, result: Integer) -> None:
     """Compare a product with its factors at a random point modulo a prime.
 
     A wrong product of degree n agrees with a probability of at most n/(2^61 − 1).
+
+    Method: docs/method/proof.md#integers
     """
     point = secrets.randbelow(_PRIME)
     a, b, c = (int(flint.nmod_poly(each, _PRIME)(point)) for each in (first, second, result))
@@ -113,13 +119,19 @@ def _up(values: list[Integer], bits: int) -> list[Integer]:
 
 
 def multiply_upper(a: UpperLaw, b: UpperLaw) -> UpperLaw:
-    """The composition of two laws on lattices of one spacing, rounded down."""
+    """The composition of two laws on lattices of one spacing, rounded down.
+
+    Method: docs/method/proof.md#integers
+    """
     masses = _down(product(a.masses, b.masses), a.grid.bits)
     return UpperLaw(a.grid.beside(b.grid), a.first + b.first, masses)
 
 
 def multiply_lower(a: LowerLaw, b: LowerLaw) -> LowerLaw:
-    """The attack on both, with the sum of both labels."""
+    """The attack on both, with the sum of both labels.
+
+    Method: docs/method/proof.md#labels-in-integers
+    """
     bits = a.grid.bits
     all_of_b = sum(b.numerator) + b.infinite
     infinite = (a.infinite * all_of_b + sum(a.numerator) * b.infinite) >> bits
@@ -146,7 +158,10 @@ def _kept(masses: list[Integer], least: Integer) -> tuple[int, int]:
 
 
 def trim_upper(law: UpperLaw, least: Integer) -> UpperLaw:
-    """A shorter window: what is above it goes to +∞, what is below to its lowest point."""
+    """A shorter window: what is above it goes to +∞, what is below to its lowest point.
+
+    Method: docs/method/proof.md#integers
+    """
     low, high = _kept(law.masses, least)
     masses = law.masses[low:high]
     masses[0] += sum(law.masses[:low])
@@ -154,7 +169,10 @@ def trim_upper(law: UpperLaw, least: Integer) -> UpperLaw:
 
 
 def trim_lower(law: LowerLaw, least: Integer) -> LowerLaw:
-    """A shorter window: labels above it are its last one, and those below are never accused."""
+    """A shorter window: labels above it are its last one, and those below are never accused.
+
+    Method: docs/method/proof.md#labels-in-integers
+    """
     low, high = _kept(law.numerator, least)
     numerator, tilted = law.numerator[low:high], law.tilted[low:high]
     numerator[-1] += sum(law.numerator[high:])
@@ -188,6 +206,8 @@ def coarsen_upper(law: UpperLaw) -> UpperLaw:
 
     An atom at ℓ goes up to ℓ + h with 1/(1 + e^{−h}) of its numerator's mass and down to ℓ − h with
     the rest, which keeps both masses (docs/method/dominating.md#split).
+
+    Method: docs/method/proof.md#wider
     """
     grid = law.grid
     even, odd, start = _halves(law.masses, law.first)
@@ -201,7 +221,10 @@ def coarsen_upper(law: UpperLaw) -> UpperLaw:
 
 
 def coarsen_lower(law: LowerLaw) -> LowerLaw:
-    """The same attack with labels twice as far apart: odd ones count as the next lower one."""
+    """The same attack with labels twice as far apart: odd ones count as the next lower one.
+
+    Method: docs/method/proof.md#wider
+    """
     grid = law.grid
     even, odd, start = _halves(law.numerator, law.first)
     numerator = list(even)

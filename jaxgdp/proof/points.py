@@ -80,7 +80,10 @@ class Row:
 
 
 class Half(NamedTuple):
-    """One order of a pair: the polygon of a pair that dominates, and tests of an attack."""
+    """One order of a pair: the polygon of a pair that dominates, and tests of an attack.
+
+    Method: docs/method/proof.md#balls
+    """
 
     polygon: Row
     tests: Row

@@ -12,6 +12,7 @@ from .._version import __version__
 from ..bracket import Bracket
 from . import balls
 from .balls import Ball, Sides, dyadic, exact, precision
+from .certificate import certificate, to_text
 from .claims import Claim, claim
 from .compose import OutOfTime
 from .describe import parts_of
@@ -76,14 +77,10 @@ class Proof:
 
     def to_dict(self) -> dict:
         """The certificate, ready for JSON."""
-        from .certificate import certificate
-
         return certificate(self)
 
     def to_json(self) -> str:
         """The certificate: strict JSON, with a digest."""
-        from .certificate import to_text
-
         return to_text(self.to_dict())
 
     def __str__(self) -> str:

@@ -107,7 +107,10 @@ def bayes_risk(curve: Curve, prior: Ball) -> Sides:
 
 
 def epsilon(curve: Curve, rate: Ball) -> Sides:
-    """The smallest ε ≥ 0 with δ(ε) ≤ δ, between neighbouring doubles of the searches."""
+    """The smallest ε ≥ 0 with δ(ε) ≤ δ, between neighbouring doubles of the searches.
+
+    Method: docs/method/proof.md#balls
+    """
     if curve.delta(exact(0)).upper <= rate:
         return Sides(exact(0), exact(0))
     if infinite(curve) > rate:
@@ -140,7 +143,10 @@ def _line(curve: Curve, epsilon: Ball, fpr: Ball) -> Ball:
 
 
 def tpr(curve: Curve, fpr: Ball) -> Sides:
-    """The largest TPR of a test of that FPR: from above by lines, from below by chords of tests."""
+    """The largest TPR of a test of that FPR: from above by lines, from below by chords of tests.
+
+    Method: docs/method/proof.md#balls
+    """
     end = _largest_loss(curve, float(fpr) * 1e-3)
     slope = smallest(lambda e: float(_line(curve, exact(e), fpr)), -end, end)
     upper = _line(curve, exact(slope), fpr).upper().min(exact(1))

@@ -1,0 +1,198 @@
+"""Verdicts: what is beside the truth is refuted, what holds it proven, the rest refused by name."""
+
+import itertools
+import json
+import time
+
+import mpmath
+import pytest
+
+pytest.importorskip("flint")
+import jaxgdp
+from jaxgdp.proof import ARGUMENTS, provable
+
+SETTINGS = {
+    "ApproximateDP": jaxgdp.compose([(jaxgdp.ApproximateDP(0.3, 1e-12), 6)]),
+    "Deterministic": jaxgdp.Deterministic(2.0, 3),
+    "DiscreteGaussian": jaxgdp.compose([(jaxgdp.DiscreteGaussian(3.0, 2), 4)]),
+    "DiscreteLaplace": jaxgdp.compose([(jaxgdp.DiscreteLaplace(2.5), 9)]),
+    "FromPMFs": jaxgdp.compose([(jaxgdp.FromPMFs([0.5, 0.3, 0.2], [0.3, 0.3, 0.4]), 5)]),
+    "Gaussian": jaxgdp.compose([(jaxgdp.Gaussian(3.0), 4), (jaxgdp.Gaussian(2.0), 1)]),
+    "Laplace": jaxgdp.compose([(jaxgdp.Laplace(2.0), 4)]),
+    "PureDP": jaxgdp.compose([(jaxgdp.PureDP(0.25), 12)]),
+    "RandomizedResponse": jaxgdp.compose([(jaxgdp.RandomizedResponse(0.5, 4), 7)]),
+    "SubsampledGaussian": jaxgdp.dpsgd(1.5, 0.3, 6),
+    "SubsampledLaplace": jaxgdp.compose([(jaxgdp.SubsampledLaplace(1.5, 0.3), 5)]),
+    "mixed": jaxgdp.compose(
+        [(jaxgdp.Laplace(3.0), 2), (jaxgdp.PureDP(0.2), 3), (jaxgdp.DiscreteGaussian(4.0), 2)]
+    ),
+}
+ASKED = {
+    "delta": {"epsilon": 0.75},
+    "epsilon": {"delta": 1e-3},
+    "tpr": {"fpr": 0.02},
+    "beta": {"fpr": 0.2},
+    "advantage": {},
+    "bayes_risk": {"prior": 0.4},
+    "mu": {"fpr_floor": 1e-5},
+    "approximate_mu": {"approximation": 1e-3},
+    "regret": {"fpr_floor": 1e-5},
+}
+ALWAYS = ("Gaussian", "Laplace", "RandomizedResponse", "PureDP")  # decided at once
+OFF = 1e-4  # of a claim's width
+
+
+def known(mechanism, quantity, rtol):
+    """What ``measure`` finds, by other means."""
+    return jaxgdp.measure(mechanism, quantity, rtol=rtol, **ASKED[quantity])[quantity]
+
+
+def judge(name, quantity, rtol):
+    """Four claims, each as wide as the number itself: off by 1e-4 of that on either side."""
+    mechanism, asked = SETTINGS[name], ASKED[quantity]
+    low, high = known(mechanism, quantity, rtol)
+    # (as wide as it takes to know which claims are right)
+    width = max(high, 1e-2, 2.0 * (high - low) / OFF)
+    assert width < 100.0 * high + 0.1
+    off, verdict = OFF * width, {}
+    claims = {
+        "above": (low - width, high + off),
+        "short of it": (low - width, low - off),
+        "below": (low - off, high + width),
+        "beyond it": (high + off, high + width),
+    }
+    for where, claim in claims.items():
+        found = jaxgdp.prove(mechanism, quantity, claim, **asked)
+        verdict[where] = found.verdict, found.side
+        assert found.bracket.lower <= high and found.bracket.upper >= low
+    return verdict
+
+
+RIGHT = {
+    "above": ("proven", ""),
+    "short of it": ("refuted", "upper"),
+    "below": ("proven", ""),
+    "beyond it": ("refuted", "lower"),
+}
+
+
+@pytest.mark.parametrize(
+    "name, quantity",
+    [
+        pair
+        for pair in itertools.product(ALWAYS, ASKED)
+        if pair != ("Gaussian", "approximate_mu")  # (on a lattice: at night)
+    ],
+)
+def test_claim_beside_the_truth_is_refuted_and_one_that_holds_it_is_proven(name, quantity):
+    assert judge(name, quantity, 1e-5) == RIGHT
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("quantity", ASKED)
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_mechanism_and_quantity(name, quantity):
+    assert judge(name, quantity, 1e-6) == RIGHT
+
+
+def test_every_mechanism_that_can_be_proven_has_a_setting():
+    assert set(SETTINGS) - {"mixed"} == set(provable())
+    assert set(ASKED) == set(ARGUMENTS)
+
+
+@pytest.mark.parametrize("adjacency", ("add", "remove", "add_remove"))
+def test_adjacencies_differ_and_are_told_apart(adjacency):
+    run = jaxgdp.dpsgd(1.0, 0.2, 4)
+    own = jaxgdp.measure(run, "epsilon", delta=1e-3, adjacency=adjacency)["epsilon"]
+    wide = (own.lower - 0.05, own.upper + 0.05)
+    for asked in ("add", "remove", "add_remove"):
+        found = jaxgdp.prove(run, "epsilon", wide, delta=1e-3, adjacency=asked)
+        same = asked == adjacency or {asked, adjacency} == {"remove", "add_remove"}
+        assert found.verdict == ("proven" if same else "refuted"), asked
+
+
+@pytest.mark.nightly
+def test_many_steps_take_seconds():
+    """1e5 steps of DP-SGD to 1e-3, δ to 1e-30 and μ at a floor of 1e-10."""
+    run = jaxgdp.dpsgd(1.0, 0.01, 100_000)
+    for quantity, asked in (
+        ("epsilon", {"delta": 1e-5}),
+        ("mu", {"fpr_floor": 1e-10}),
+        ("epsilon", {"delta": 1e-30}),
+    ):
+        bracket = jaxgdp.measure(run, quantity, **asked)[quantity]
+        started = time.process_time()
+        found = jaxgdp.prove(run, quantity, bracket, max_seconds=600, **asked)
+        assert found.verdict == "proven", found
+        assert time.process_time() - started < 60
+
+
+def test_digits_of_a_small_delta_are_proven():
+    """Of 60 times 0.5-DP only one outcome has a loss above 29: δ(29) is one term, of 40 digits."""
+    with mpmath.workdps(50):
+        up = 1 / (1 + mpmath.exp(-mpmath.mpf("0.5")))
+        true = up**60 - mpmath.exp(29) * (1 - up) ** 60
+        low, high = (float(true * (1 + side * mpmath.mpf(10) ** -12)) for side in (-1, 1))
+    mechanism = jaxgdp.compose([(jaxgdp.PureDP(0.5), 60)])
+    assert jaxgdp.prove(mechanism, "delta", (low, high), epsilon=29.0).verdict == "proven"
+    assert jaxgdp.prove(mechanism, "delta", (0.0, low), epsilon=29.0).verdict == "refuted"
+
+
+def test_time_that_is_spent_leaves_a_bracket_that_holds():
+    run = jaxgdp.dpsgd(1.5, 0.1, 30)
+    own = jaxgdp.measure(run, "mu")["mu"]
+    found = jaxgdp.prove(run, "mu", (own.lower, own.lower + 1e-12), max_seconds=0.3)
+    assert found.verdict == "undecided"
+    assert found.reason
+    assert found.bracket.lower <= own.upper and own.lower <= found.bracket.upper
+    assert json.loads(found.to_json())["verdict"] == "undecided"
+
+
+def test_nothing_released_has_nothing_to_hide():
+    found = jaxgdp.prove(jaxgdp.PureDP(0.0), "epsilon", (0.0, 0.0))
+    assert found.verdict == "proven"
+    assert jaxgdp.prove(jaxgdp.PureDP(0.0), "tpr", (0.0, 0.5), fpr=0.25).verdict == "proven"
+
+
+def test_infinities():
+    both = jaxgdp.compose([(jaxgdp.ApproximateDP(0.5, 1e-3), 2), (jaxgdp.Laplace(2.0), 1)])
+    infinite = (float("inf"), float("inf"))
+    assert jaxgdp.prove(both, "epsilon", infinite, delta=1e-3).verdict == "proven"
+    assert jaxgdp.prove(both, "approximate_mu", infinite, approximation=1e-3).verdict == "proven"
+    assert jaxgdp.prove(both, "epsilon", (0.0, 5.0), delta=1e-3).verdict == "refuted"
+
+
+@pytest.mark.parametrize(
+    "mechanism, quantity, bracket, asked, message",
+    [
+        (jaxgdp.Gaussian([1.0, 2.0]), "mu", (0, 1), {}, "one setting, got a batch"),
+        (jaxgdp.Shuffled(1.0, 100), "mu", (0, 1), {}, "got Shuffled"),
+        (jaxgdp.Gaussian(1.0), "muu", (0, 1), {}, "quantity must be one of"),
+        (jaxgdp.Gaussian(1.0), "mu", (1, 0), {}, "lower <= upper"),
+        (jaxgdp.Gaussian(1.0), "mu", 1.0, {}, "two numbers"),
+        (jaxgdp.Gaussian(1.0), "epsilon", (0, 1), {"delta": 1.5}, "delta must be in"),
+        (jaxgdp.Gaussian(1.0), "epsilon", (0, 1), {"fpr": 0.5}, "asked at delta, got fpr"),
+        (jaxgdp.Gaussian(1.0), "mu", (0, 1), {"fpr_floor": 0.0}, "fpr_floor must be"),
+        (jaxgdp.Gaussian(1.0), "mu", (0, 1), {"adjacency": "replace_one"}, "adjacency must be"),
+        (jaxgdp.Gaussian(1.0), "mu", (0, 1), {"max_seconds": 0}, "max_seconds must be"),
+    ],
+)
+def test_everything_else_is_refused_by_name(mechanism, quantity, bracket, asked, message):
+    with pytest.raises(ValueError, match=message):
+        jaxgdp.prove(mechanism, quantity, bracket, **asked)
+
+
+def test_extra_that_is_missing_is_named(monkeypatch):
+    from jaxgdp.proof import balls
+
+    monkeypatch.setattr(balls, "flint", None)
+    with pytest.raises(ImportError, match=r"jaxgdp\[proof\]"):
+        jaxgdp.prove(jaxgdp.Gaussian(1.0), "mu", (0, 2))
+
+
+def test_precision_of_the_user_comes_back():
+    import flint
+
+    before = flint.ctx.prec
+    jaxgdp.prove(jaxgdp.Gaussian(1.0), "mu", (0, 2))
+    assert flint.ctx.prec == before
