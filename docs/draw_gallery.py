@@ -32,6 +32,7 @@ NAMES = (
     "batch_samplers",
     "bridge_to_gdp",
     "audit",
+    "wealth",
 )
 
 

@@ -10,6 +10,7 @@
                             2023)
     sequential, wealth      audits that may be looked at, and stopped, at any time; their parts are
                             half_planes (a claim as lines), bets, epochs, pairing and inversion
+    several                 several claims or attacks at once, corrected
     claims, verdict         a claim (μ, (ε, δ), or a mechanism's own certified curve), and whether
                             it is refuted
 
@@ -31,6 +32,7 @@ from .many_runs import (
 )
 from .one_run import one_run_epsilon, one_run_level, one_run_mu, one_run_p_value
 from .sequential import Sequential
+from .several import Several, averaged, fixed_sequence, simultaneous
 from .verdict import Verdict, one_run_verdict, verdict
 
 __all__ = [
@@ -38,9 +40,11 @@ __all__ = [
     "Claim",
     "Limits",
     "Sequential",
+    "Several",
     "Verdict",
     "advantage_lower_bound",
     "as_claim",
+    "averaged",
     "canaries",
     "coins",
     "count_right",
@@ -48,6 +52,7 @@ __all__ = [
     "epsilon_lower_bound",
     "epsilon_star",
     "epsilon_star_interval",
+    "fixed_sequence",
     "from_counts",
     "gradient_scores",
     "guess",
@@ -61,6 +66,7 @@ __all__ = [
     "one_run_mu",
     "one_run_p_value",
     "one_run_verdict",
+    "simultaneous",
     "verdict",
     "zero_concentrated",
 ]

@@ -10,6 +10,7 @@ function of these alone and is rounded down, in 32 bits and in 64."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import jax
@@ -17,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..numerics import namespace as xp
+from ..numerics.provenance import provenance
 from ..numerics.shapes import ArrayLike
 from ..numerics.validation import checked
 from . import epochs, inversion
@@ -241,6 +243,29 @@ class Sequential:
         if self.refuted:
             return f"A BUG IS PROVEN: {self.text} is refuted at confidence {level} ({facts})"
         return f"consistent so far: {self.text} is not refuted at confidence {level} ({facts})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Where the audit stands, ready for JSON."""
+        return {
+            **provenance(f"whether scores refute {self.text}", None),
+            "claim": self.text,
+            "refuted": self.refuted,
+            "verdict": self.line,
+            "confidence": self.confidence,
+            "method": "sequential",
+            "pairs": self.pairs,
+            "waiting": self.waiting,
+            "dropped": self.dropped,
+            "wealth": float(self.wealth),
+            "mu_lower_bound": float(self.mu_lower),
+            "epsilon_lower_bound": float(self.epsilon_lower),
+            "delta": self.delta,
+            "advantage_lower_bound": float(self.advantage_lower),
+        }
+
+    def to_json(self) -> str:
+        """:meth:`to_dict` as text."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
 
     def __str__(self) -> str:
         return self.line

@@ -59,7 +59,12 @@ class Verdict:
         level = f"{100.0 * self.confidence:g} %"
         shown = f"mu >= {self.mu_lower:.4g}"
         if self.mu_claimed is not None:
-            shown += f", claimed mu <= {float(self.mu_claimed.upper):.4g} at its FPR floor"
+            most = float(self.mu_claimed.upper)
+            shown += (
+                f", claimed mu <= {most:.4g} at its FPR floor"
+                if np.isfinite(most)
+                else ", the claim has no finite mu at its FPR floor"
+            )
         if not self.refuted:
             return (
                 f"consistent: {self.claim} is not refuted at confidence {level} ({self.method};"
@@ -101,7 +106,7 @@ class Verdict:
         mu = (
             None
             if self.mu_claimed is None
-            else {k: float(getattr(self.mu_claimed, k)) for k in ("lower", "upper")}
+            else {k: _plain(float(getattr(self.mu_claimed, k))) for k in ("lower", "upper")}
         )
         return {
             **provenance(f"whether scores refute {self.claim}", self.stated.fpr_floor),
@@ -110,7 +115,7 @@ class Verdict:
             "verdict": self.line,
             "confidence": self.confidence,
             "method": self.method,
-            "mu_lower_bound": float(self.mu_lower),
+            "mu_lower_bound": _plain(float(self.mu_lower)),
             "mu_claimed": mu,
             "points": points,
             "worst": self.worst,

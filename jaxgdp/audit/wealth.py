@@ -76,6 +76,8 @@ def path(factors: Array, above: Array, pairs: int) -> np.ndarray:
 
     Method: docs/method/sequential.md#wealth-rounded
     """
+    if not above.shape[1]:
+        return np.zeros(0)
     counts = np.cumsum(above, axis=1, dtype=float)
     number = np.maximum(pairs + np.arange(above.shape[1]) - STARTS[:, None], 0.0)
     u, total = bets.unit(factors), np.full(above.shape[1], -np.inf)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -51,6 +52,9 @@ def _options() -> list[Any]:
         option("threshold", "For threshold: at or above it a score means member.",
                default=_DEFAULTS["threshold"], read=number),
         option("num_guesses", "For one-run: how many of the surest guesses to make.", read=number),
+        flag("sequential", "Look after every pair of runs and stop as soon as the claim is refuted,"
+             " which is valid: exit code 3. SCORES may be - for stdin."),
+        flag("follow", "With --sequential: wait for more rows at the end of the file."),
         option("figure", FIGURE, metavar="PATH"),
         option("json", "JSON file to write; - prints it instead.", metavar="PATH"),
         flag("force", FORCE),
@@ -63,6 +67,7 @@ def _options() -> list[Any]:
     (
         "jaxgdp audit scores.csv --noise-multiplier 1 --sampling-prob 0.01 --num-steps 1000",
         "jaxgdp audit scores.csv --mu 1 --figure audit.png --json audit.json",
+        "my_training | jaxgdp audit - --sequential --mu 1",
         "jaxgdp audit canaries.csv --epsilon 4 --delta 1e-5 --method one-run --num-guesses 200",
     ),
 )
@@ -72,15 +77,23 @@ def audit_command(
     figure: str | None,
     json: str | None,
     force: bool,
+    sequential: bool,
+    follow: bool,
     **typed: Any,
-) -> None:
+) -> int:
     """Scores of an attack against a claim: consistent, or a bug is proven with this confidence.
 
     SCORES is a CSV file with the columns score and member. Larger scores mean "more likely a
     member". Rows of one run with many canaries need --method one-run. The exit code is 0 whatever
-    the verdict, which is the first word of the line.
+    the verdict, which is the first word of the line; with --sequential it is 3 if the claim is
+    refuted.
     """
     drawn = _checked(figure, json, force)
+    if sequential:
+        _refuse_fixed(num_guesses, typed)
+        return _sequential(scores, follow, drawn, json, typed)
+    if follow:
+        raise ValueError("--follow needs --sequential: only such an audit may be looked at again")
     asked: dict[str, Any] = {
         name: default if typed[name] is None else typed[name] for name, default in _DEFAULTS.items()
     }
@@ -107,6 +120,12 @@ def audit_command(
 
         panel = lambda figure: audit_verdict(found, figure.add_subplot())
         draw(drawn, (5.2, 4.6), panel, found.line, found.stated.fpr_floor)
+    _tell(found, figure, json)
+    return 0
+
+
+def _tell(found: Any, figure: str | Path | None, json: str | None) -> None:
+    """The line, or JSON in its place or in a file."""
     if json == "-":
         print(found.to_json())
         return
@@ -114,6 +133,39 @@ def audit_command(
         Path(json).write_text(found.to_json() + "\n", encoding="utf-8")
     print(found)
     tell_written(figure, json)
+
+
+def _refuse_fixed(num_guesses: float | None, typed: dict[str, Any]) -> None:
+    """Options of audits with a fixed size are refused by name."""
+    given = [name for name in ("method", "threshold") if typed[name] is not None]
+    given += ["num_guesses"] if num_guesses is not None else []
+    if given:
+        raise ValueError(f"{flag_name(given[0])} has no meaning with --sequential: leave it out")
+
+
+def _sequential(
+    source: str, follow: bool, drawn: Path | None, json: str | None, typed: dict[str, Any]
+) -> int:
+    """An audit that ends as soon as it refutes; its exit code."""
+    from .sequential import REFUTED, run_sequential
+
+    confidence = _DEFAULTS["confidence"] if typed["confidence"] is None else typed["confidence"]
+    with working("loading") as shown:
+        claim = _claim(**{name: value for name, value in typed.items() if name not in _DEFAULTS})
+        from .. import audit
+
+        cache_compiled_programs()
+        found = audit.Sequential(claim, cast(float, confidence))
+        found, path = run_sequential(found, source, follow, shown)
+    if drawn is not None:
+        from ..plot import wealth_over_time
+
+        panel = lambda figure: wealth_over_time(
+            {found.text: path}, figure.add_subplot(), found.confidence
+        )
+        draw(drawn, (6.4, 4.2), panel, found.line, None)
+    _tell(found, drawn, json)
+    return REFUTED if found.refuted else 0
 
 
 def read_scores(path: str | Path) -> tuple[Array, Array]:
@@ -131,36 +183,81 @@ def read_scores(path: str | Path) -> tuple[Array, Array]:
     """
     import numpy as np
 
-    scores, members = [], []
+    rows = ScoreRows(str(path))
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
-            table = csv.DictReader(file)
-            names = {str(name).strip().lower(): name for name in table.fieldnames or ()}
-            missing = [name for name in ("score", "member") if name not in names]
-            if missing:
-                raise ValueError(
-                    f"{path}: column {missing[0]!r} is missing; it has {', '.join(names) or 'none'}"
-                )
-            for row in table:
-                score, member = ((row[names[name]] or "").strip() for name in ("score", "member"))
-                if member.lower() not in _TRUE + _FALSE:
-                    raise ValueError(
-                        f"{path}, line {table.line_num}: member must be 1 or 0, got {member!r}"
-                    )
-                try:
-                    scores.append(float(score))
-                except ValueError:
-                    raise ValueError(
-                        f"{path}, line {table.line_num}: score must be a number, got {score!r}"
-                    ) from None
-                members.append(member.lower() in _TRUE)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+            rows.read(file.readlines())
+    except (OSError, UnicodeDecodeError) as error:
         raise ValueError(
             f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
         ) from None
-    if not scores:
-        raise ValueError(f"{path}: has no scores")
-    return np.array(scores), np.array(members)
+    rows.check()
+    return np.array(rows.scores), np.array(rows.members)
+
+
+class ScoreRows:
+    """Rows of a CSV file with columns ``score`` and ``member``, read line by line.
+
+    Args:
+        name: of the file, for errors.
+    """
+
+    def __init__(self, name: str):
+        self.name, self.line = name, 0
+        self.columns: dict[str, int] | None = None
+        self.scores: list[float] = []
+        self.members: list[bool] = []
+
+    def read(self, lines: Iterable[str]) -> tuple[Array, Array]:
+        """Read more lines: the new (member scores, nonmember scores), arrays.
+
+        Raises:
+            ValueError: a column is missing or a row is malformed; names the file and the line.
+        """
+        import numpy as np
+
+        before = len(self.scores)
+        try:
+            for row in csv.reader(lines):
+                self.line += 1
+                if row:
+                    self._row([cell.strip() for cell in row])
+        except csv.Error as error:
+            raise ValueError(f"{self.name}: cannot be read: {error}") from None
+        scores, members = np.array(self.scores[before:]), np.array(self.members[before:], bool)
+        return scores[members], scores[~members]
+
+    def check(self) -> None:
+        """Raise ``ValueError`` if there was no row."""
+        if self.columns is None:
+            raise ValueError(f"{self.name}: column 'score' is missing; it has none")
+        if not self.scores:
+            raise ValueError(f"{self.name}: has no scores")
+
+    def _row(self, cells: list[str]) -> None:
+        if self.columns is None:
+            names = [cell.lower() for cell in cells]
+            missing = [name for name in ("score", "member") if name not in names]
+            if missing:
+                raise ValueError(
+                    f"{self.name}: column {missing[0]!r} is missing; it has"
+                    f" {', '.join(names) or 'none'}"
+                )
+            self.columns = {name: names.index(name) for name in ("score", "member")}
+            return
+        at = lambda name: cells[self.columns[name]] if self.columns[name] < len(cells) else ""
+        score, member = at("score"), at("member").lower()
+        if member not in _TRUE + _FALSE:
+            raise ValueError(
+                f"{self.name}, line {self.line}: member must be 1 or 0, got {at('member')!r}"
+            )
+        try:
+            self.scores.append(float(score))
+        except ValueError:
+            raise ValueError(
+                f"{self.name}, line {self.line}: score must be a number, got {score!r}"
+            ) from None
+        self.members.append(member in _TRUE)
 
 
 def _scores_of(rows: tuple[Array, Array], kind: bool) -> Array:

@@ -22,6 +22,7 @@ from .schedule import noise_schedules
 from .style import BLACK, COLOURS, DASHES, from_floor, line_style, marked
 from .tiers import report_tier
 from .tradeoff import compare_curves, gaussian_curve, square_axes, tradeoff_band, tradeoff_curve
+from .wealth import wealth_over_time
 
 __all__ = [
     "BLACK",
@@ -59,4 +60,5 @@ __all__ = [
     "square_axes",
     "tradeoff_band",
     "tradeoff_curve",
+    "wealth_over_time",
 ]

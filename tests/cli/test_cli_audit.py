@@ -1,5 +1,6 @@
 """``jaxgdp audit``: files in, a line, a figure and JSON out, and what is refused."""
 
+import io
 import json
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from jaxgdp import audit
 from jaxgdp.cli import main
 from jaxgdp.cli.audit import read_scores
+from jaxgdp.cli.sequential import lines_of
 
 pytest.importorskip("click")
 
@@ -122,3 +124,50 @@ def test_options_that_are_refused(files, capsys, claim, words):
 def test_missing_file_is_named(tmp_path):
     with pytest.raises(ValueError, match="cannot be read"):
         read_scores(tmp_path / "none.csv")
+
+
+def test_sequential_audit_stops_when_it_knows(files, tmp_path, capsys, monkeypatch):
+    pytest.importorskip("matplotlib")
+    folder, member, nonmember = files
+    rows = [f"{float(s)!r},{k}" for pair in zip(member, nonmember, strict=True)
+            for k, s in zip((1, 0), pair, strict=True)]  # fmt: skip
+    text = "\n".join(["score,member", *rows])
+    (tmp_path / "stream.csv").write_text(text, encoding="utf-8")
+    out, figure = tmp_path / "audit.json", tmp_path / "wealth.png"
+    arguments = ["--mu", "1", "--sequential", "--json", str(out), "--figure", str(figure)]
+    assert main(["audit", str(tmp_path / "stream.csv"), *arguments]) == 3
+    printed = capsys.readouterr().out
+    assert printed.startswith("A BUG IS PROVEN: 1-GDP is refuted at confidence 95 % (")
+    found = json.loads(out.read_text(encoding="utf-8"))
+    path = audit.Sequential(1.0).path(member, nonmember)
+    assert found["pairs"] == np.argmax(path >= np.log(20.0)) + 1 < 200 and found["refuted"]
+    assert figure.stat().st_size > 10_000
+    # line by line from stdin: the same
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    assert main(["audit", "-", "--mu", "1", "--sequential", "--json", "-"]) == 3
+    assert json.loads(capsys.readouterr().out)["pairs"] == found["pairs"]
+    assert main(["audit", str(tmp_path / "stream.csv"), "--mu", "3", "--sequential"]) == 0
+    assert capsys.readouterr().out.startswith("consistent so far: 3-GDP is not refuted")
+
+
+def test_growing_file_is_followed(tmp_path):
+    path = tmp_path / "growing.csv"
+    path.write_text("score,member\n1.0,1\n2.", encoding="utf-8")
+    pieces = lines_of(str(path), follow=True)
+    assert next(pieces) == ["score,member\n", "1.0,1\n"]
+    with open(path, "a", encoding="utf-8") as file:
+        file.write("5,0\n")
+    assert next(pieces) == ["2.5,0\n"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--mu", "1", "--follow"], "--follow needs --sequential"),
+        (["--mu", "1", "--sequential", "--method", "bands"], "--method has no meaning"),
+        (["--sequential"], "give one claim"),
+    ],
+)
+def test_options_of_sequential_audits_that_are_refused(files, capsys, options, words):
+    assert main(["audit", str(files[0] / "scores.csv"), *options]) == 2
+    assert words in capsys.readouterr().err
