@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..progress import Progress
+from .score_rows import ScoreRows
 
 if TYPE_CHECKING:
     from ..audit import Sequential
@@ -70,8 +71,6 @@ def run_sequential(audit: Sequential, source: str, follow: bool, shown: Progress
         ValueError: a row is malformed; names the file and the line.
     """
     import numpy as np
-
-    from .audit import ScoreRows
 
     rows, path = ScoreRows("stdin" if source == "-" else source), [np.zeros(0)]
     level = -np.log1p(-audit.confidence) * (1.0 + 1e-12)
