@@ -38,7 +38,7 @@ from jaxgdp import audit
 from jaxgdp.training import standard_normal
 
 sys.path.insert(0, str(Path(__file__).parent))
-import audit_broken_training as broken  # noqa: E402
+import audit_broken_training as broken
 
 SIGMA, RATE, STEPS = broken.SIGMA, broken.RATE, broken.STEPS
 RECORDS, SLOTS, MICRO = 20, 12, 4

@@ -24,7 +24,6 @@ from .options import (
     working,
     writable,
 )
-
 from .score_rows import ScoreRows
 
 if TYPE_CHECKING:

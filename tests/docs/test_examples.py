@@ -126,3 +126,24 @@ def test_noise_without_a_tail_would_be_told_by_its_counts(broken):
     )
     assert honest.fnr_limit[0] > broken.jaxgdp.gdp.beta(fpr=honest.fpr_limit[0], mu=1.0)
     assert 1e7 < broken.needed_draws() < 2e8
+
+
+@pytest.mark.nightly
+def test_slips_are_refuted_run_by_run(capsys):
+    """Twelve loops and two kinds of noise: which are refuted, and that few runs are needed."""
+    outcomes = _example("audit_until_refuted").main(["--quick"])
+    private = {"correct", "short_tail", "noise_for_sum", "low bits 4"}
+    assert {kind for kind, found in outcomes.items() if not found.refuted} == private
+    assert max(found.pairs for found in outcomes.values() if found.refuted) <= 300
+    assert capsys.readouterr().out.count("REFUTED") == len(outcomes) - len(private)
+
+
+def test_low_bits_give_away_noise_in_32_bits():
+    example = _example("audit_until_refuted")
+    claim = example.audit.Sequential(1.0)
+    found = example.until_refuted(claim, example.low_bits_draws(False, 1.0, 20), 60)
+    assert found.refuted and found.pairs <= 40
+    # every number drawn is in the table: no false alarm
+    drawn = example.jax.random.normal(example.jax.random.key(5), (100_000,))
+    table = example.attainable()
+    assert np.array_equal(table[np.searchsorted(table, drawn)], drawn)
