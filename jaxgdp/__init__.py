@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         Gaussian,
         GaussianMixture,
         Laplace,
+        MatrixMechanism,
         PureDP,
         RandomAllocation,
         RandomizedResponse,
@@ -87,6 +88,7 @@ __all__ = [
     "Gaussian",
     "GaussianMixture",
     "Laplace",
+    "MatrixMechanism",
     "Measured",
     "Optimized",
     "Proof",
@@ -151,8 +153,8 @@ _MODULES = frozenset(
     (
         "accounting adjacency arguments audit bracket bridge calibration cli comparison conversions"
         " deployments deprecation differentiable gdp grids interop landscape mechanisms numerics"
-        " optimization options pairs plot progress proof quantities reproduce runs samplers scale"
-        " spec targets training vocabulary"
+        " optimization options pairs participation plot progress proof quantities reproduce runs"
+        " samplers scale spec targets training vocabulary"
     ).split()
 )
 # modules that have moved: old place → new one

@@ -55,6 +55,7 @@ from .deprecation import renamed_arguments
 from .mechanisms.base import known_mechanisms
 from .mechanisms.runs import BY_NAME, Runs
 from .numerics.validation import floor_rate, open_unit, positive, probability, relative_width, whole
+from .participation import Participation
 from .vocabulary import did_you_mean
 
 SETTINGS = ("adjacency", "fpr_floor", "rtol", "delta", "fpr", "approximation")
@@ -491,8 +492,8 @@ def _stored(value: Any) -> Any:
     if isinstance(value, Runs):
         own = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}  # type: ignore[arg-type]
         return {"type": type(value).__name__, **{key: _stored(each) for key, each in own.items()}}
-    if isinstance(value, str):
-        return value
+    if isinstance(value, str | Participation):
+        return str(value)
     return _plain(np.asarray(value).tolist())
 
 

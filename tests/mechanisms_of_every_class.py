@@ -19,6 +19,12 @@ SETTINGS = {
         ),
         [40, 5],
     ),
+    "MatrixMechanism": (
+        mechanisms.MatrixMechanism(
+            [1.0, 0.5], [2.0, 4.0], "CyclicPoisson(sampling_prob=0.2, cycle=2)", 8
+        ),
+        [3, 2],
+    ),
     "Gaussian": (mechanisms.Gaussian([2.0, 5.0]), [1, 7]),
     "Laplace": (mechanisms.Laplace([3.0, 8.0]), [5, 30]),
     "SubsampledLaplace": (mechanisms.SubsampledLaplace([1.0, 2.0], [0.1, 0.3]), [20, 20]),

@@ -32,7 +32,7 @@ STAGES = (
     ("scale",),
     ("gdp",),
     ("conversions",),
-    ("pairs",),
+    ("pairs", "participation"),
     ("mechanisms",),
     ("deployments", "run_settings", "samplers"),
     ("spec",),

@@ -112,6 +112,8 @@ def examples():
     values |= {"shifts": [0.0, 1.0, 2.5], "weights": [0.5, 0.25, 0.25]}
     run = jaxgdp.compose([(jaxgdp.Gaussian(2.0), 3), jaxgdp.Laplace([1.0, 2.0])])
     values |= {"mechanism": run, "runs": jaxgdp.runs.NegativeBinomial(10.0, 0.5)}
+    values |= {"strategy": [1.0, 0.5]}
+    values |= {"participation": "MinSeparation(separation=3, max_participations=2)"}
     for name, cls in spec.known_mechanisms().items():
         yield name, {field.name: values.get(field.name, np.pi) for field in dataclasses.fields(cls)}
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .gaussian import Gaussian
     from .gaussian_mixture import GaussianMixture
     from .laplace import Laplace
+    from .matrix_mechanism import MatrixMechanism
     from .pure_dp import PureDP
     from .random_allocation import RandomAllocation
     from .randomized_response import RandomizedResponse
@@ -44,6 +45,7 @@ __all__ = [
     "Gaussian",
     "GaussianMixture",
     "Laplace",
+    "MatrixMechanism",
     "Mechanism",
     "PureDP",
     "RandomAllocation",
@@ -72,6 +74,7 @@ _HOMES = {
     "Gaussian": "gaussian",
     "GaussianMixture": "gaussian_mixture",
     "Laplace": "laplace",
+    "MatrixMechanism": "matrix_mechanism",
     "PureDP": "pure_dp",
     "RandomAllocation": "random_allocation",
     "RandomizedResponse": "randomized_response",

@@ -68,7 +68,8 @@ class Composition:
                 key: Any = len(distinct)  # nobody knows yet what it equals
             else:
                 leaves = [np.asarray(leaf) for leaf in leaves]
-                key = type(mechanism), tuple((leaf.shape, leaf.tobytes()) for leaf in leaves)
+                values = tuple((leaf.shape, leaf.tobytes()) for leaf in leaves)
+                key = type(mechanism), jax.tree.structure(mechanism), values
             before = distinct[key][1] if key in distinct else 0.0
             distinct[key] = mechanism, before + (count if _traced(count) else np.asarray(count))
         kinds: dict[tuple, list] = {}

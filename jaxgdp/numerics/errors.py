@@ -96,6 +96,9 @@ BINOMIAL = 64.0  # of a binomial coefficient by three log-gammas below 300
 # relative, not in units, of masses of a log-normal law in narrow cells, |z| ≤ 19: the exponent z²/2
 # to a few units, and quadrature by 24 nodes
 ALLOCATION = 4e-14
+# relative, not in units, of tents of a normal law up to 17 standard deviations out, on grids with
+# spacings of at least 0.07 of them; measured: 4e-11
+TENTS = 5e-10
 # relative, not in units, of a mixture by a binomial tail: tails are known to 1e-8, see
 # ``BINOMIAL_TAIL``
 CAPPED = 3e-8

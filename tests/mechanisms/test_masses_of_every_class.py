@@ -282,6 +282,11 @@ def _drawn(name, rng):
     if name in ("FromPMFs", "FromProfile", "FixedSize"):
         pair = next(iter(known_mechanisms()[name].examples.values()))().canonical()
         return pair, _table(pair)
+    if name == "MatrixMechanism":
+        sigma = 10.0 ** rng.uniform(-0.3, 1.0)
+        run = jaxgdp.MatrixMechanism([1.0, 0.5], sigma, "BallsInBins(cycle=3)", 3)
+        ((pair, _),) = run.gathered(1.0)
+        return pair, _table(pair)
     if name == "RandomAllocation":
         ((pair, _),) = jaxgdp.RandomAllocation(10.0 ** rng.uniform(-0.3, 1.0), 9).gathered(1.0)
         return pair, _table(pair)
@@ -295,6 +300,7 @@ def _drawn(name, rng):
 
 _FEW = {
     "RandomAllocation": 1,
+    "MatrixMechanism": 1,
     "GaussianMixture": 4,
     "FixedSize": 1,
     "Shuffled": 1,

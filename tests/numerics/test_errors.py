@@ -353,3 +353,37 @@ def test_every_constant_is_used():
             used |= names
     declared = {name for name in vars(errors) if name.isupper()}
     assert declared - used <= {"AT_INFINITY", "ERFCX", "LOG_NDTR"}
+
+
+def test_tents():
+    """Second differences of integrated normal and log-normal laws, down to masses of 1e-100."""
+    from jaxgdp.mechanisms.matrix_mechanism import markov_above as chain
+
+    with mpmath.workdps(330):
+        for fine, scale, mean, deviation in (
+            (0.1, 1.0, 2.0, 0.9),
+            (0.07, 0.1, -7.65, 0.43),
+            (0.4, 3.0, 6.0, 0.87),
+        ):
+            grid = chain._values(fine, 0.5) * scale
+            m, d = mpmath.mpf(mean * scale), mpmath.mpf(deviation * scale)
+            z = [(mpmath.mpf(float(x)) - m) / d for x in grid]
+            for side in (chain.CALL, chain.PUT):
+                found = chain.tents(np.array(mean * scale), deviation * scale, grid, side)
+                if side == chain.CALL:
+                    at, first = z, mpmath.mpf(0)
+                    total = [mpmath.npdf(t) + t * mpmath.ncdf(t) for t in z]
+                else:
+                    at = [mpmath.exp(mpmath.mpf(float(x))) for x in grid]
+                    whole = mpmath.exp(m + d * d / 2)
+                    total = [
+                        y * mpmath.ncdf(t) - whole * mpmath.ncdf(t - d)
+                        for y, t in zip(at, z, strict=True)
+                    ]
+                    first = total[0] / at[0]
+                steps = zip(total, total[1:], at, at[1:], strict=False)
+                slope = [first, *((b - a) / (y - x) for a, b, x, y in steps), mpmath.mpf(1)]
+                for k, mass in enumerate(found):
+                    exact = slope[k + 1] - slope[k]
+                    if exact > mpmath.mpf(10) ** -100:
+                        assert abs(mpmath.mpf(float(mass)) - exact) <= errors.TENTS * exact

@@ -1,0 +1,61 @@
+"""Pairs whose upper and lower sides are of two members of one family."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ...numerics.errors import PRECISION
+from ...numerics.pytree import pytree
+from ...numerics.shapes import Array
+from ...pairs.cells import Cells
+from ..base import Mechanism
+from ..subsampled_gaussian import SubsampledGaussian, sampled_gaussian
+
+
+@pytree
+@dataclass(frozen=True)
+class SampledRange(Mechanism):
+    """Poisson-subsampled Gaussians: one that dominates, and one that an attack achieves; not
+    checked.
+
+    Attributes:
+        noise_multiplier, sampling_prob: σ and p of the one that dominates.
+        member_noise, member_prob: those of the attack.
+    """
+
+    noise_multiplier: Array
+    sampling_prob: Array
+    member_noise: Array
+    member_prob: Array
+
+    atomic = False
+    tight: ClassVar[bool] = False
+    undifferentiable: ClassVar[str] = "its sides are made from known numbers"
+
+    def _dominating(self) -> SubsampledGaussian:
+        return sampled_gaussian(self.noise_multiplier, self.sampling_prob)
+
+    def lower_bound_member(self) -> SubsampledGaussian:
+        """The law that the attack achieves."""
+        return sampled_gaussian(self.member_noise, self.member_prob)
+
+    def loss_nodes(self, depth: Array | float) -> tuple[Array, Array]:
+        """Those of the pair that dominates."""
+        return self._dominating().loss_nodes(depth)
+
+    def gaussian_precision(self) -> Array:
+        """That of the pair that dominates."""
+        return self._dominating().gaussian_precision()
+
+    def tail_precision(self) -> Array:
+        """1/σ², rounded up."""
+        return self.noise_multiplier**-2.0 * (1.0 + PRECISION)
+
+    def limit_precision(self) -> Array:
+        """Not known: the sides are of two laws."""
+        return self.noise_multiplier * float("nan")
+
+    def cells(self, ell: Array, end: Array | float) -> Cells:
+        """Those of the pair that dominates (unbatched)."""
+        return self._dominating().cells(ell, end)

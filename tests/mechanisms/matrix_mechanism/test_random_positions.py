@@ -1,0 +1,173 @@
+"""Random positions: certified brackets against simulation of the exact likelihood ratio."""
+
+import numpy as np
+import pytest
+
+import jaxgdp
+from jaxgdp.mechanisms.matrix_mechanism import banded_below, markov_above, positions
+from jaxgdp.mechanisms.matrix_mechanism.strategy import gram, matrix, modes
+from jaxgdp.participation import BallsInBins, RandomShift
+
+COLUMN = np.array([1.0, 0.5, 0.25, 0.125])
+COLUMN = COLUMN / np.linalg.norm(COLUMN)
+
+
+def simulated(covariance, epsilon, samples=200_000, seed=0):
+    """(low, high) of δ(ε) of removing and of adding, 5 standard errors apart."""
+    rng = np.random.default_rng(seed)
+    number = len(covariance)
+    root = np.linalg.cholesky(covariance + 1e-13 * np.eye(number)).T
+    u = rng.standard_normal((samples, number)) @ root
+    ratio = np.exp(u - 0.5 * np.diag(covariance)).mean(axis=1)
+    found = []
+    c = np.exp(epsilon)
+    for gain in (np.maximum(ratio - c, 0.0), np.maximum(1.0 - c * ratio, 0.0)):
+        # (and what is too rare to be met at all)
+        error = 5 * gain.std() / samples**0.5 + 20.0 / samples
+        found.append((gain.mean() - error, gain.mean() + error))
+    return found
+
+
+def held(mechanism, covariance, epsilon, seed=0):
+    for order, (low, high) in zip(
+        ("remove", "add"), simulated(covariance, epsilon, seed=seed), strict=True
+    ):
+        found = jaxgdp.delta(mechanism, epsilon=epsilon, adjacency=order)
+        assert found.lower <= high and found.upper >= low, (order, found, low, high)
+    return found
+
+
+def covariance(mechanism):
+    c = matrix(mechanism.strategy, mechanism.num_steps)
+    return gram(modes(c, int(mechanism.participation.cycle))) / mechanism.noise_multiplier**2
+
+
+@pytest.fixture(scope="module")
+def published():
+    """C, σ = 6, 100 steps, cycle 10 (jax_privacy's example of Monte Carlo accounting)."""
+    return jaxgdp.MatrixMechanism(COLUMN, 6.0, BallsInBins(10), num_steps=100)
+
+
+def test_published_example_is_within_its_bracket(published):
+    found = jaxgdp.delta(published, epsilon=0.3, adjacency="remove")
+    assert 0.0138 <= found.lower <= 0.0225 <= found.upper <= 0.0267
+    held(published, covariance(published), 0.3)
+
+
+def test_small_delta_is_bracketed(published):
+    """Where simulation does not get: between no amplification and random allocation."""
+    found = jaxgdp.epsilon(published, delta=1e-6)
+    alone = jaxgdp.epsilon(jaxgdp.RandomAllocation(6.0 / 10**0.5, 10), delta=1e-6)
+    fixed = jaxgdp.epsilon(jaxgdp.Gaussian(6.0 / 10**0.5), delta=1e-6)
+    assert alone.lower <= found.upper < fixed.lower and 1.0 < found.lower < found.upper < 1.3
+
+
+def test_random_shift_of_each_record_is_balls_in_bins(published):
+    other = jaxgdp.MatrixMechanism(COLUMN, 6.0, RandomShift(10), num_steps=100)
+    one, two = (jaxgdp.mu(each) for each in (published, other))
+    assert tuple(one) == tuple(two)
+
+
+def test_columns_that_do_not_overlap_are_random_allocation():
+    run = jaxgdp.MatrixMechanism([1.0], 2.0, BallsInBins(20), num_steps=60)
+    same = jaxgdp.RandomAllocation(2.0 / 3**0.5, 20)
+    one, two = (jaxgdp.measure(m, ("mu", "epsilon"), delta=1e-5) for m in (run, same))
+    for name in ("mu", "epsilon"):
+        np.testing.assert_allclose([*one[name]], [*two[name]], rtol=1e-9)
+    assert one.epsilon.upper <= 1.002 * one.epsilon.lower
+
+
+def test_composed_with_other_mechanisms(published):
+    run = jaxgdp.compose([(published, 2), (jaxgdp.Gaussian(5.0), 1)])
+    found, one = jaxgdp.mu(run), jaxgdp.mu(published)
+    assert one.upper < found.upper and found.lower >= 0.2 * (1 - 1e-9)
+    assert found.upper <= np.sqrt(2 * 10 / 36 + 1 / 25)
+
+
+def test_chain_holds_simulations_of_its_own_law():
+    for kernel in (
+        markov_above.Kernel(0.4, 0.5, 5, circle=False),
+        markov_above.Kernel(0.4, 0.5, 5, circle=True),
+        markov_above.Kernel(0.1, 0.9, 4, circle=True),
+    ):
+        place = np.arange(kernel.number)
+        exact = kernel.at(np.abs(np.subtract.outer(place, place)))
+        call = markov_above.law(kernel, 0.3, markov_above.CALL)
+        put = markov_above.law(kernel, 0.3, markov_above.PUT)
+        for epsilon in (0.0, 0.3, 1.0):
+            (low, high), (other, most) = simulated(exact, epsilon)
+            c = np.exp(epsilon)
+            assert low <= call.call(np.array([c]))[0] <= 1.1 * high + 1e-4
+            assert other <= put.put(np.array([1 / c]))[0] * c <= 1.1 * most + 1e-4
+
+
+def test_attack_is_below_simulations_of_its_own_law():
+    alpha = np.tile([0.5, 0.3, 0.1], (6, 1))
+    alpha[5, 1:] = alpha[4, 2] = 0.0
+    table = banded_below.attack_table(alpha, 8)
+    exact = banded_below.banded_gram(alpha)
+    for epsilon in (0.0, 0.3):
+        (_, high), (_, most) = simulated(exact, epsilon)
+        c = np.exp(epsilon)
+        assert 0.6 * high - 1e-4 <= np.maximum(table.q - c * table.p, 0.0).sum() <= high
+        assert 0.6 * most - 1e-4 <= np.maximum(table.p - c * table.q, 0.0).sum() <= most
+
+
+def test_simpler_matrices_are_on_their_sides_in_every_entry():
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        number, n = int(rng.integers(3, 12)), int(rng.integers(12, 40))
+        c = matrix(np.append(1.0, rng.uniform(0.0, 1.0, 3)), n)
+        full = gram(modes(c, number)) / 9.0
+        kernel = markov_above.smallest_kernel(full)
+        place = np.arange(number)
+        if kernel is not None:
+            chain = kernel.at(np.abs(np.subtract.outer(place, place)))
+            assert np.all(chain >= full) and np.linalg.eigvalsh(chain).min() > -1e-12
+        own = np.zeros((number, 4))
+        for j, m in np.ndindex(number, 4):
+            own[j, m] = c[j + m, j] if j + m < n else 0.0
+        for most in (2, 3, 4):
+            alpha = banded_below.coefficients(full, own[:, : min(4, number)], min(most, number))
+            assert np.all(banded_below.banded_gram(alpha) <= full + 1e-15)
+
+
+def test_brackets_widen_with_every_entry():
+    """δ of the pair grows with each entry: tables of larger matrices lie above those of smaller."""
+    rng = np.random.default_rng(4)
+    c = matrix([1.0, 0.6, 0.2], 9)
+    small = gram(modes(c, 3)) / 36.0
+    for _ in range(4):
+        i, j = rng.integers(0, 3, 2)
+        large = small.copy()
+        large[i, j] += 0.02
+        large[j, i] = large[i, j]
+        if np.linalg.eigvalsh(large).min() < 0.0:
+            continue
+        below = positions._below(small, np.eye(3) * 1e-3)
+        above = positions._above(large)
+        for epsilon in (0.1, 0.4):
+            high = np.maximum(above.q - np.exp(epsilon) * above.p, 0.0).sum() + above.q_plus
+            assert high >= np.maximum(below.q - np.exp(epsilon) * below.p, 0.0).sum()
+            assert high >= simulated(small, epsilon)[0][0]
+
+
+def test_noise_out_of_range_is_refused_by_name():
+    with pytest.raises(ValueError, match="noise_multiplier must be from"):
+        jaxgdp.mu(jaxgdp.MatrixMechanism([1.0, 0.5], 0.01, BallsInBins(4), num_steps=8))
+
+
+@pytest.mark.nightly
+def test_brackets_hold_simulations_of_the_exact_ratio():
+    """Twenty settings: strategies, cycles, epochs, noise."""
+    rng = np.random.default_rng(5)
+    for seed in range(20):
+        cycle, epochs = int(rng.integers(2, 16)), int(rng.integers(1, 6))
+        number = int(rng.integers(1, 6))
+        column = np.append(1.0, np.sort(rng.uniform(0.0, 1.0, number - 1))[::-1])
+        steps = max(cycle * epochs + int(rng.integers(0, cycle)), number, cycle)
+        sigma = float(np.linalg.norm(column) * np.sqrt(epochs) * 10.0 ** rng.uniform(-0.2, 0.6))
+        mechanism = jaxgdp.MatrixMechanism(column, sigma, BallsInBins(cycle), num_steps=steps)
+        exact = covariance(mechanism)
+        for epsilon in (0.1, 0.5, 1.5):
+            held(mechanism, exact, epsilon, seed)
