@@ -73,7 +73,14 @@ def composition(name):
 
 
 # tables of thousands of atoms, two steps in one, and a bracket that nobody can close
-_ALONE = ("RandomAllocation", "FixedSize", "TruncatedPoisson", "Shuffled", "Selected")
+_ALONE = (
+    "RandomAllocation",
+    "FixedSize",
+    "TruncatedPoisson",
+    "Shuffled",
+    "Selected",
+    "PartitionSelection",
+)
 
 
 def element(name, index):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .gaussian_mixture import GaussianMixture
     from .laplace import Laplace
     from .matrix_mechanism import MatrixMechanism
+    from .partition_selection import PartitionSelection
     from .pure_dp import PureDP
     from .random_allocation import RandomAllocation
     from .randomized_response import RandomizedResponse
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .shuffled import Shuffled
     from .subsampled_gaussian import SubsampledGaussian
     from .subsampled_laplace import SubsampledLaplace
+    from .thresholded import ThresholdedGaussian, ThresholdedLaplace
     from .truncated_poisson import TruncatedPoisson
 
 __all__ = [
@@ -47,6 +49,7 @@ __all__ = [
     "Laplace",
     "MatrixMechanism",
     "Mechanism",
+    "PartitionSelection",
     "PureDP",
     "RandomAllocation",
     "RandomizedResponse",
@@ -54,6 +57,8 @@ __all__ = [
     "Shuffled",
     "SubsampledGaussian",
     "SubsampledLaplace",
+    "ThresholdedGaussian",
+    "ThresholdedLaplace",
     "TruncatedPoisson",
     "as_composition",
     "compose",
@@ -75,6 +80,7 @@ _HOMES = {
     "GaussianMixture": "gaussian_mixture",
     "Laplace": "laplace",
     "MatrixMechanism": "matrix_mechanism",
+    "PartitionSelection": "partition_selection",
     "PureDP": "pure_dp",
     "RandomAllocation": "random_allocation",
     "RandomizedResponse": "randomized_response",
@@ -82,6 +88,8 @@ _HOMES = {
     "Shuffled": "shuffled",
     "SubsampledGaussian": "subsampled_gaussian",
     "SubsampledLaplace": "subsampled_laplace",
+    "ThresholdedGaussian": "thresholded",
+    "ThresholdedLaplace": "thresholded",
     "TruncatedPoisson": "truncated_poisson",
 }
 

@@ -17,7 +17,7 @@ from ..numerics.recent import Recent
 from ..numerics.shapes import Array
 from ..numerics.validation import broadcast, known
 from ..pairs.table import Table
-from . import selection_tables
+from . import profile_table, selection_tables
 from .base import Mechanism
 from .bracketed_pair import BracketedPair, OpenPair
 from .certified_curve import CertifiedCurve
@@ -234,10 +234,10 @@ def _key(*parts: Composition | Runs) -> tuple:
     )
 
 
-def _one_run(composition: Composition) -> tuple[selection_tables.Profile, selection_tables.Cells]:
+def _one_run(composition: Composition) -> tuple[profile_table.Profile, selection_tables.Cells]:
     """What one run shows at most, and a pair that it shows."""
     curve = CertifiedCurve(composition)
-    return selection_tables.follow(curve.deltas), selection_tables.achieved_cells(curve)
+    return profile_table.follow(curve.deltas), selection_tables.achieved_cells(curve)
 
 
 def _made(composition: Composition, runs: Runs) -> tuple[Table, list[Table]]:

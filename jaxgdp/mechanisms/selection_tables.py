@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -10,15 +9,11 @@ from scipy.special import ndtr
 
 from ..numerics.errors import SELECTION
 from ..numerics.shapes import Array
-from ..pairs.hull import hull
-from ..pairs.table import NOTHING, Table, from_masses
+from ..pairs.table import Table, from_masses
 from .certified_curve import CertifiedCurve
+from .profile_table import Profile, follow, table_of
 from .runs import Runs, Step
 
-_LADDER = np.concatenate([[0.0], np.geomspace(1e-4, 4000.0, 60)])  # ε of a first look at a profile
-_FAINTEST = 1e-50  # δ below which a profile is not followed
-_POINTS, _FAR_POINTS = 900, 150  # of a profile in one order, evenly in the depth, up to and beyond
-_NEAR = 8.5  # the depth of δ = 1e-16
 _LOGITS = np.linspace(-45.0, 45.0, 45001)  # of the distribution functions of one run
 _SHIFTS = 400  # of a profile, that a bound is made of
 _LEAST_SHIFT = -700.0
@@ -28,54 +23,6 @@ LEVELS = (1e-5, 0.5, 0.02, 1e-9, 1e-15)  # δ for which an order of the outputs 
 _LARGE = 0.02  # mass of a cell that is divided, and shares of its parts, with the sum 1
 _PARTS = np.concatenate([np.full(48, 1.0 / 64.0), 0.125 * 0.5 ** np.arange(40), [0.25 * 0.5**40]])
 _COARSE, _BOUNDARIES = 200, 40  # cells and boundaries that are tried for that
-
-
-class Profile(NamedTuple):
-    """Upper bounds on δ(ε) at ε ≥ 0, of both orders, the first at ε = 0.
-
-    Attributes:
-        epsilon: increasing, from 0 on.
-        delta: of each order, shape (2, points); they do not increase.
-    """
-
-    epsilon: Array
-    delta: Array
-
-    def at(self, order: int, epsilon: Array) -> Array:
-        """A bound at any ε: δ is convex in e^ε, so that it is below its chords.
-
-        At ε < 0 it is δ(ε) = 1 − e^ε·(1 − δ′(−ε)), with δ′ of the other order.
-        """
-        x = np.append(-self.epsilon[:0:-1], self.epsilon)
-        mirror = 1.0 - np.exp(-self.epsilon[:0:-1]) * (1.0 - self.delta[1 - order, :0:-1])
-        known = np.append(mirror, self.delta[order])
-        cell = np.clip(np.searchsorted(x, epsilon, "right") - 1, 0, len(x) - 2)
-        low, high = x[cell], x[cell + 1]
-        e = np.clip(epsilon, low, high)
-        share = np.exp(e - high) * np.expm1(low - e) / np.expm1(low - high)
-        found = known[cell] * (1.0 - share) + known[cell + 1] * share
-        return np.where(epsilon < x[0], 1.0, found) * (1.0 + SELECTION)
-
-
-def follow(both: Callable[[Array], Array]) -> Profile:
-    """A profile at points that follow its fall; ``both`` bounds δ of both orders at ε ≥ 0."""
-    most = np.maximum(np.max(both(_LADDER), axis=0), _FAINTEST)
-    # (in the scale of a Gaussian's losses a profile falls evenly)
-    depth = np.maximum.accumulate(np.sqrt(-2.0 * np.log(np.minimum(most, 1.0 - 1e-16))))
-    falls = np.append(np.diff(depth) > 1e-9, False)
-    last = int(np.flatnonzero(falls)[-1]) + 1 if np.any(falls) else 1
-    near = min(_NEAR, depth[last])
-    depths = np.append(
-        np.linspace(depth[0], near, _POINTS), np.linspace(near, depth[last], _FAR_POINTS)
-    )
-    by_depth = np.interp(depths, depth[: last + 1], _LADDER[: last + 1])
-    t = np.linspace(0.0, 1.0, _FAR_POINTS)
-    even = _LADDER[last] * (0.1 * t + 0.9 * t**3)
-    epsilon = np.unique(np.concatenate([[0.0], by_depth, even]))
-    epsilon = epsilon[np.append(True, np.diff(epsilon) > 1e-9 * epsilon[1:] + 1e-12)]
-    delta = np.minimum.accumulate(both(epsilon), axis=1)
-    delta[:, 0] = np.min(delta[:, 0])  # the total variation distance is that of both orders
-    return Profile(epsilon, delta)
 
 
 def _largest_tpr(profile: Profile, order: int, logit: Array) -> tuple[Array, Array]:
@@ -205,30 +152,7 @@ def dominating_table(profile: Profile, runs: Runs, together: Profile | None = No
                 found[order] = np.minimum(found[order], together.at(order, epsilon))
         return found
 
-    return _table(follow(both))
-
-
-def _table(profile: Profile) -> Table:
-    whole = float(profile.delta[0, 0])
-    if whole <= _FAINTEST:
-        return NOTHING
-    (up, call), (down, put) = (
-        _until_flat(profile.epsilon[1:], profile.delta[order, 1:]) for order in (0, 1)
-    )
-    losses = np.concatenate([-down[::-1], [0.0], up])
-    none = np.zeros_like
-    return hull(
-        losses,
-        np.concatenate([none(put), [whole], call]),
-        np.concatenate([(put * np.exp(-down))[::-1], [whole], none(call)]),
-    )
-
-
-def _until_flat(epsilon: Array, delta: Array) -> tuple[Array, Array]:
-    """A profile up to where it no longer falls."""
-    delta = np.minimum.accumulate(np.where(delta > _FAINTEST, delta, 0.0))
-    end = int(np.argmax(delta <= delta[-1])) + 1
-    return epsilon[:end], delta[:end]
+    return table_of(follow(both))
 
 
 class Cells(NamedTuple):

@@ -149,6 +149,8 @@ PROFILE = 1e-11  # of a profile by a recursion over 64 uses in extended precisio
 # of masses of the best of several runs and of bounds on them: a power, a log and sums of up to a
 # thousand positive terms
 SELECTION = 1e-11
+# of the probability that noise passes a threshold, by the log of a tail down to e^−2000
+THRESHOLD = 1e-10
 # units of the widest floats there are, of an integral of a density over an interval
 DENSITY = 16.0
 FOREIGN_SUM = 1e-13  # absolute, of the sum of a foreign table's masses

@@ -33,6 +33,9 @@ TAILS = {
     "Deterministic": np.sqrt(4.0) / 5.0,
     "Shuffled": np.sqrt(2.0) / 0.8,
     "Selected": 0.0,
+    "ThresholdedGaussian": np.inf,
+    "ThresholdedLaplace": np.inf,
+    "PartitionSelection": np.inf,
     "RandomAllocation": 1 / 2.0,
     # (only what dominates them is known)
     "TruncatedPoisson": None,

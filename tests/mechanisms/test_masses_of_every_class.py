@@ -290,6 +290,11 @@ def _drawn(name, rng):
     if name == "RandomAllocation":
         ((pair, _),) = jaxgdp.RandomAllocation(10.0 ** rng.uniform(-0.3, 1.0), 9).gathered(1.0)
         return pair, _table(pair)
+    if name in ("ThresholdedGaussian", "ThresholdedLaplace"):
+        (pair, _), *_ = next(iter(known_mechanisms()[name].examples.values()))().gathered(1.0)
+        return pair, _table(pair)
+    if name == "PartitionSelection":
+        return jaxgdp.PartitionSelection(e, 1e-3).gathered(1.0)[0][0], _two(e, delta=1e-3)
     if name == "Selected":
         run, law = jaxgdp.RandomizedResponse(0.7), jaxgdp.runs.Geometric(3.0)
         pair = jaxgdp.Selected(run, law).canonical()

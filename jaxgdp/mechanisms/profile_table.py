@@ -1,0 +1,99 @@
+"""From a bound on the profile of both orders to a table of a pair that dominates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ..numerics.errors import SELECTION
+from ..numerics.shapes import Array
+from ..pairs.hull import hull
+from ..pairs.table import NOTHING, Table
+
+_LADDER = np.concatenate([[0.0], np.geomspace(1e-4, 4000.0, 60)])  # ε of a first look at a profile
+_FAINTEST = 1e-50  # δ below which a profile is not followed
+_POINTS, _FAR_POINTS = 900, 150  # of a profile in one order, evenly in the depth, up to and beyond
+_NEAR = 8.5  # the depth of δ = 1e-16
+
+
+class Profile(NamedTuple):
+    """Upper bounds on δ(ε) at ε ≥ 0, of both orders, the first at ε = 0.
+
+    Attributes:
+        epsilon: increasing, from 0 on.
+        delta: of each order, shape (2, points); they do not increase.
+    """
+
+    epsilon: Array
+    delta: Array
+
+    def at(self, order: int, epsilon: Array) -> Array:
+        """A bound at any ε: δ is convex in e^ε, so that it is below its chords.
+
+        At ε < 0 it is δ(ε) = 1 − e^ε·(1 − δ′(−ε)), with δ′ of the other order.
+        """
+        x = np.append(-self.epsilon[:0:-1], self.epsilon)
+        mirror = 1.0 - np.exp(-self.epsilon[:0:-1]) * (1.0 - self.delta[1 - order, :0:-1])
+        known = np.append(mirror, self.delta[order])
+        cell = np.clip(np.searchsorted(x, epsilon, "right") - 1, 0, len(x) - 2)
+        low, high = x[cell], x[cell + 1]
+        e = np.clip(epsilon, low, high)
+        share = np.exp(e - high) * np.expm1(low - e) / np.expm1(low - high)
+        found = known[cell] * (1.0 - share) + known[cell + 1] * share
+        return np.where(epsilon < x[0], 1.0, found) * (1.0 + SELECTION)
+
+
+def follow(both: Callable[[Array], Array]) -> Profile:
+    """A profile at points that follow its fall; ``both`` bounds δ of both orders at ε ≥ 0."""
+    first = np.maximum(both(_LADDER), _FAINTEST)
+    same = np.allclose(first[0], first[1], rtol=1e-6, atol=0.0)
+    some = [_points(order) for order in (first[:1] if same else first)]
+    epsilon = np.unique(np.concatenate([[0.0], *some]))
+    epsilon = epsilon[np.append(True, np.diff(epsilon) > 1e-9 * epsilon[1:] + 1e-12)]
+    delta = np.minimum.accumulate(both(epsilon), axis=1)
+    delta[:, 0] = np.min(delta[:, 0])  # the total variation distance is that of both orders
+    return Profile(epsilon, delta)
+
+
+def _points(delta: Array) -> Array:
+    """Points that follow a profile known on the ladder."""
+    # (in the scale of a Gaussian's losses a profile falls evenly)
+    depth = np.maximum.accumulate(np.sqrt(-2.0 * np.log(np.minimum(delta, 1.0 - 1e-16))))
+    falls = np.append(np.diff(depth) > 1e-9, False)
+    last = int(np.flatnonzero(falls)[-1]) + 1 if np.any(falls) else 1
+    near = min(_NEAR, depth[last])
+    depths = np.append(
+        np.linspace(depth[0], near, _POINTS), np.linspace(near, depth[last], _FAR_POINTS)
+    )
+    by_depth = np.interp(depths, depth[: last + 1], _LADDER[: last + 1])
+    t = np.linspace(0.0, 1.0, _FAR_POINTS)
+    return np.append(by_depth, _LADDER[last] * (0.1 * t + 0.9 * t**3))
+
+
+def table_of(profile: Profile) -> Table:
+    """The pair of the convex hull of a profile, which dominates.
+
+    Method: docs/method/dominating.md#several
+    """
+    whole = float(profile.delta[0, 0])
+    if whole <= _FAINTEST:
+        return NOTHING
+    (up, call), (down, put) = (
+        _until_flat(profile.epsilon[1:], profile.delta[order, 1:]) for order in (0, 1)
+    )
+    losses = np.concatenate([-down[::-1], [0.0], up])
+    none = np.zeros_like
+    return hull(
+        losses,
+        np.concatenate([none(put), [whole], call]),
+        np.concatenate([(put * np.exp(-down))[::-1], [whole], none(call)]),
+    )
+
+
+def _until_flat(epsilon: Array, delta: Array) -> tuple[Array, Array]:
+    """A profile up to where it no longer falls."""
+    delta = np.minimum.accumulate(np.where(delta > _FAINTEST, delta, 0.0))
+    end = int(np.argmax(delta <= delta[-1])) + 1
+    return epsilon[:end], delta[:end]

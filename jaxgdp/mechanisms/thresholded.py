@@ -1,0 +1,291 @@
+"""Unknown domains: noisy counts of which only those above a threshold are published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import log_ndtr, ndtr
+
+from .. import gdp
+from ..numerics.errors import CLOSED_FORM, THRESHOLD
+from ..numerics.pytree import check_fields, default, pytree
+from ..numerics.shapes import Array, ArrayLike, Parameter
+from ..numerics.validation import finite, known, positive, truth, whole_up_to
+from ..pairs.table import Table, from_masses
+from .base import Mechanism
+from .bracketed_pair import OpenPair
+from .from_pmfs import FromPMFs
+from .gaussian import Gaussian
+from .laplace import Laplace
+from .profile_table import follow, table_of
+
+MOST_CELLS = 64
+_DEEPEST, _ROUNDED = 12.0, 3000  # of counts in an attack: reach in σ, and outputs told apart
+
+
+@pytree
+@dataclass(frozen=True)
+class FixedNewCells(Mechanism):
+    """Counts in ``known_cells`` cells, and a coin that shows whether a new cell is published; not
+    checked.
+
+    Attributes:
+        noise: of one count, a mechanism.
+        known_cells: cells that are published on both data sets.
+        shown: the probability that a new cell is published.
+    """
+
+    noise: Mechanism
+    known_cells: Array
+    shown: Array
+
+    def parameter_shapes(self) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
+        """By leaf."""
+        inner = {f"noise.{name}": both for name, both in self.noise.parameter_shapes().items()}
+        own = (("known_cells", self.known_cells), ("shown", self.shown))
+        return inner | {name: (np.shape(value), ()) for name, value in own}
+
+    def gathered(self, count: Array) -> Sequence[tuple[Mechanism, Array]]:
+        """The counts and the coin: they are independent."""
+        coin = FromPMFs(
+            p=np.stack(np.broadcast_arrays(np.ones_like(self.shown), 0.0), axis=-1),
+            q=np.stack([1.0 - self.shown, self.shown], axis=-1),
+        )
+        found = [(coin.canonical(), count)]
+        if np.any(self.known_cells > 0.0):
+            found += list(self.noise.canonical().gathered(count * self.known_cells))
+        return found
+
+
+class _Thresholded(Mechanism):
+    """What Gaussian and Laplace noise have in common."""
+
+    threshold: Parameter
+    max_cells: Parameter
+
+    tight: ClassVar[bool] = False
+    why_not_tight: ClassVar[str] = (
+        "how many cells of a record are new may differ from use to use: the upper side allows for"
+        " the worst of each, the lower side has one number of them for all uses"
+    )
+    undifferentiable: ClassVar[str] = "its profile is made from known numbers"
+    relation: ClassVar[str] = "adding or removing a record that counts once in each of its cells"
+    sampling: ClassVar[str] = "none: every use includes every record"
+
+    def _noise(self) -> Mechanism:
+        """The noise of one count."""
+        raise NotImplementedError
+
+    def _log_tail(self, distance: Array) -> Array:
+        """log of the probability that noise is at least so much."""
+        raise NotImplementedError
+
+    def shown(self) -> Array:
+        """The probability that a cell is published which holds the record in question alone.
+
+        The noise has to be at least the threshold less 1; where it has to be more than that
+        (``strict``) the probability is the same, as the noise is continuous.
+        """
+        return np.exp(self._log_tail(np.asarray(self.threshold) - 1.0))
+
+    def lower_bound_mechanisms(self) -> tuple[Mechanism, ...]:
+        """A record with a fixed number of new cells, for a few numbers."""
+        cells = np.broadcast_to(np.asarray(self.max_cells), self.shape)
+        shown = np.broadcast_to(self.shown(), self.shape) * (1.0 - THRESHOLD)
+        members = []
+        for new in sorted({0.0, 1.0, 2.0, float(np.max(cells) // 2), float(np.max(cells))}):
+            own = np.minimum(new, cells)
+            seen = -np.expm1(own * np.log1p(-shown))
+            members.append(FixedNewCells(self._noise(), cells - own, seen))
+        return tuple(members)
+
+
+def _counts(mu: float) -> Table:
+    """Gaussian counts in known cells, rounded: what an attack beside other mechanisms counts on."""
+    inside = np.linspace(0.5 * mu - _DEEPEST, 0.5 * mu + _DEEPEST, _ROUNDED)
+    z = np.concatenate([[-np.inf], inside, [np.inf]])
+    masses = []
+    for shift in (0.0, mu):
+        low, high = (z - shift)[:-1], (z - shift)[1:]
+        # (each difference of the smaller tails)
+        masses.append(np.where(low < 0.0, ndtr(high) - ndtr(low), ndtr(-low) - ndtr(-high)))
+    return from_masses(masses[0], masses[1], THRESHOLD)
+
+
+def _cells(name: str, value: ArrayLike) -> Array:
+    return whole_up_to(name, value, MOST_CELLS)
+
+
+@pytree
+@dataclass(frozen=True)
+class ThresholdedGaussian(_Thresholded):
+    """Counts with Gaussian noise, of which those of at least a threshold are published.
+
+    The cells are those that occur in the data: a record may bring new ones along, each of which is
+    published with the probability q that the noise is at least ``threshold`` − 1. With j of D cells
+    new, a = (1 − q)^j and μ = √(D − j)/σ, δ(ε) = 1 − a + a·δ_μ(ε − log a) for removing the record
+    and δ_μ(ε + log a) for adding it. The profile of one use is the largest of these, and is exact.
+
+    Args:
+        noise_multiplier: σ, standard deviation of the noise of one count, to which a record adds 1;
+            > 0, any shape.
+        threshold: τ, the least noisy count that is published.
+        max_cells: D, the most cells that a record counts in, a whole number from 1 to 64.
+        strict: whether a noisy count has to be more than the threshold; as noise is continuous,
+            this does not change any number.
+
+    Raises:
+        ValueError: an argument is out of range, or shapes do not broadcast (before tracing).
+
+    Example:
+        >>> import jaxgdp
+        >>> table = ThresholdedGaussian(noise_multiplier=2.0, threshold=12.0, max_cells=1)
+        >>> bool(jaxgdp.epsilon(table, delta=1e-5).upper < 2.0)
+        True
+    """
+
+    noise_multiplier: Parameter
+    threshold: Parameter
+    max_cells: Parameter = default(1)
+    strict: Parameter = default(False)
+
+    examples: ClassVar[dict[str, Callable[[], Mechanism]]] = {
+        "ThresholdedGaussian(2, 12)": lambda: ThresholdedGaussian(2.0, 12.0)
+    }
+
+    def __post_init__(self) -> None:
+        known(self, why="its profile is made from its parameters", **vars(self))
+        check_fields(
+            self, noise_multiplier=positive, threshold=finite, max_cells=_cells, strict=truth
+        )
+
+    def _log_tail(self, distance: Array) -> Array:
+        return log_ndtr(-distance / self.noise_multiplier)
+
+    def _noise(self) -> Mechanism:
+        return Gaussian(self.noise_multiplier)
+
+    def gathered(self, count: Array) -> Sequence[tuple[Mechanism, Array]]:
+        """The pair of the largest profile of all numbers of new cells.
+
+        Method: docs/method/domains.md#threshold
+        """
+        shape = self.shape
+        above, below = np.empty(shape, object), np.empty(shape, object)
+        for index in np.ndindex(shape):
+            above[index] = self._table(index)
+            cells = self._at(self.max_cells, index)
+            below[index] = _counts(float(np.sqrt(cells)) / self._at(self.noise_multiplier, index))
+        return [(OpenPair.build(above, below, np.full(shape, np.inf)), count)]
+
+    def _at(self, value: ArrayLike, index: tuple[int, ...]) -> float:
+        return float(np.broadcast_to(np.asarray(value), self.shape)[index])
+
+    def _table(self, index: tuple[int, ...]) -> Any:
+        cells = int(self._at(self.max_cells, index))
+        shown = self._at(self.shown(), index) * (1.0 + THRESHOLD)
+        profiles = self._profiles(index)
+        log_hidden = np.arange(cells + 1) * np.log1p(-min(shown, 1.0 - 1e-16))
+
+        def both(epsilon: Array) -> Array:
+            found = np.zeros((2, len(epsilon)))
+            for new in range(cells + 1):
+                log_a = log_hidden[new]
+                known_cells = cells - new
+                here, there = epsilon - log_a, epsilon + log_a
+                inner = profiles(known_cells, np.maximum(there, 0.0))
+                # δ(−x) = 1 − e^{−x}·(1 − δ(x)) of a symmetric pair
+                mirrored = profiles(known_cells, np.maximum(-there, 0.0))
+                beyond = 1.0 - np.exp(np.minimum(there, 0.0)) * (1.0 - mirrored)
+                added = np.where(there >= 0.0, inner, beyond)
+                removed = -np.expm1(log_a) + np.exp(log_a) * profiles(known_cells, here)
+                found = np.maximum(found, np.stack([removed, added]))
+            return np.minimum(found * (1.0 + THRESHOLD), 1.0)
+
+        return table_of(follow(both))
+
+    def _profiles(self, index: tuple[int, ...]) -> Callable[[int, Array], Array]:
+        """δ(ε), ε ≥ 0, of counts in so many cells, from above."""
+        sigma = self._at(self.noise_multiplier, index)
+
+        def profile(cells: int, epsilon: Array) -> Array:
+            if cells == 0:
+                return np.zeros(len(epsilon))
+            mu = np.full(len(epsilon), np.sqrt(cells) / sigma)
+            found = np.asarray(gdp.delta(epsilon=epsilon, mu=mu), float)
+            return np.minimum(found * (1.0 + 4.0 * CLOSED_FORM) + 1e-300, 1.0)
+
+        return profile
+
+
+@pytree
+@dataclass(frozen=True)
+class ThresholdedLaplace(_Thresholded):
+    """Counts with Laplace noise, of which those of at least a threshold are published.
+
+    As :class:`ThresholdedGaussian`, with q = ½·e^{−(τ − 1)/b} where the threshold is at least 1.
+    The upper side allows for D known and D new cells at once.
+
+    Args:
+        scale: b, of the noise of one count, to which a record adds 1; > 0, any shape.
+        threshold: τ, the least noisy count that is published.
+        max_cells: D, the most cells that a record counts in, a whole number from 1 to 64.
+        strict: whether a noisy count has to be more than the threshold; as noise is continuous,
+            this does not change any number.
+
+    Raises:
+        ValueError: an argument is out of range, or shapes do not broadcast (before tracing).
+
+    Example:
+        >>> import jaxgdp
+        >>> table = ThresholdedLaplace(scale=2.0, threshold=25.0, max_cells=1)
+        >>> bool(jaxgdp.epsilon(table, delta=1e-5).upper < 0.51)
+        True
+    """
+
+    scale: Parameter
+    threshold: Parameter
+    max_cells: Parameter = default(1)
+    strict: Parameter = default(False)
+
+    examples: ClassVar[dict[str, Callable[[], Mechanism]]] = {
+        "ThresholdedLaplace(2, 25)": lambda: ThresholdedLaplace(2.0, 25.0)
+    }
+
+    def __post_init__(self) -> None:
+        known(self, why="its profile is made from its parameters", **vars(self))
+        check_fields(self, scale=positive, threshold=finite, max_cells=_cells, strict=truth)
+
+    def _log_tail(self, distance: Array) -> Array:
+        away = distance / self.scale
+        with np.errstate(divide="ignore"):
+            return np.where(
+                away >= 0.0,
+                np.log(0.5) - np.maximum(away, 0.0),
+                np.log1p(-0.5 * np.exp(np.minimum(away, 0.0))),
+            )
+
+    def _noise(self) -> Mechanism:
+        return Laplace(self.scale)
+
+    def gathered(self, count: Array) -> Sequence[tuple[Mechanism, Array]]:
+        """Counts in all D cells, and a coin that shows whether any of D new cells is published:
+        more than any number of new cells shows.
+
+        Method: docs/method/domains.md#threshold
+        """
+        cells = np.broadcast_to(np.asarray(self.max_cells), self.shape)
+        shown = np.broadcast_to(np.minimum(self.shown() * (1.0 + THRESHOLD), 1.0), self.shape)
+        hidden = np.broadcast_to(cells * np.log1p(-np.minimum(shown, 1.0 - 1e-16)), self.shape)
+        coin, nothing = np.empty(self.shape, object), np.empty(self.shape, object)
+        for index in np.ndindex(self.shape):
+            log_a = np.reshape(hidden[index], 1)
+            coin[index] = Table(
+                log_a, np.ones(1), np.exp(log_a), 0.0, -np.expm1(log_a[0]), THRESHOLD
+            )
+        # (no attack sees it beside counts in all cells)
+        pair = OpenPair.build(coin, nothing, np.full(self.shape, np.inf))
+        return [(pair, count), *self._noise().canonical().gathered(count * cells)]

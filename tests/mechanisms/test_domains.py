@@ -1,0 +1,138 @@
+"""Unknown domains: thresholds and partition selection against exact sums and simulations."""
+
+import mpmath
+import numpy as np
+import pytest
+from mpmath import mpf
+
+import jaxgdp
+
+EPSILONS = [0.0, 0.5, 1.0, 2.0, 4.0]
+
+
+def gaussian_delta(mu, epsilon):
+    """δ_μ(ε) for any real ε."""
+    if mu == 0:
+        return max(1 - mpmath.exp(epsilon), mpf(0))
+    return mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(
+        -mu / 2 - epsilon / mu
+    )
+
+
+def exact_profile(sigma, threshold, cells, epsilon, removed):
+    """The largest over the number of new cells, by definition."""
+    q = mpmath.ncdf(-(mpf(threshold) - 1) / mpf(sigma))
+    found = []
+    for new in range(cells + 1):
+        a, mu = (1 - q) ** new, mpmath.sqrt(cells - new) / mpf(sigma)
+        if removed:
+            found.append(1 - a + a * gaussian_delta(mu, epsilon - mpmath.log(a)))
+        else:
+            found.append(gaussian_delta(mu, epsilon + mpmath.log(a)))
+    return max(found)
+
+
+@pytest.mark.parametrize(
+    "sigma, threshold, cells", [(2.0, 12.0, 1), (2.0, 12.0, 4), (1.0, 2.5, 3), (0.3, 1.0, 2)]
+)
+def test_profile_of_thresholded_counts_is_exact(sigma, threshold, cells):
+    with mpmath.workdps(40):
+        counts = jaxgdp.ThresholdedGaussian(sigma, threshold, cells)
+        for adjacency in ("remove", "add"):
+            found = jaxgdp.delta(counts, epsilon=EPSILONS, adjacency=adjacency)
+            for i, epsilon in enumerate(EPSILONS):
+                exact = exact_profile(sigma, threshold, cells, mpf(epsilon), adjacency == "remove")
+                assert found.lower[i] <= exact * (1 + mpf("1e-12")) + mpf("1e-300")
+                assert exact <= found.upper[i] * (1 + mpf("1e-12"))
+                assert found.upper[i] - found.lower[i] <= 5e-3 * exact + mpf("1e-12")
+
+
+def test_profile_of_thresholded_laplace_counts_holds_the_exact_one():
+    scale, threshold = 2.0, 25.0
+    q = 0.5 * np.exp(-(threshold - 1.0) / scale)
+    found = jaxgdp.delta(jaxgdp.ThresholdedLaplace(scale, threshold), epsilon=EPSILONS)
+    laplace = np.maximum(-np.expm1(0.5 * (np.array(EPSILONS) - 1.0 / scale)), 0.0)
+    exact = np.maximum(laplace, q)  # (one cell: it is known, or it is new)
+    assert np.all(found.lower <= exact * (1.0 + 1e-9)) and np.all(exact <= found.upper)
+    assert np.all(found.upper <= exact + 1.01 * q)
+
+
+def test_compositions_are_within_the_sums_of_their_parts():
+    counts = jaxgdp.ThresholdedGaussian(4.0, 30.0, 2)
+    found = jaxgdp.epsilon(jaxgdp.compose([(counts, 5), (jaxgdp.Laplace(10.0), 2)]), delta=1e-5)
+    plain = jaxgdp.epsilon(
+        jaxgdp.compose([(jaxgdp.Gaussian(4.0), 10), (jaxgdp.Laplace(10.0), 2)]), delta=1e-5
+    )
+    assert found.lower <= plain.upper and plain.lower <= found.upper * (1 + 1e-3)
+    assert found.width <= 5e-3 * found.upper
+
+
+def test_thresholds_that_are_higher_show_less():
+    found = jaxgdp.delta(jaxgdp.ThresholdedGaussian(2.0, [6.0, 8.0, 10.0], 2), epsilon=3.0)
+    for side in found:
+        assert np.all(np.diff(side) <= 0.0) and side[0] > side[2]
+
+
+def test_simulated_thresholds_show_as_often_as_stated():
+    rng = np.random.default_rng(7)
+    sigma, threshold, cells, number = 2.0, 6.0, 3, 400_000
+    counts = jaxgdp.ThresholdedGaussian(sigma, threshold, cells)
+    shown = np.mean(np.any(1.0 + sigma * rng.standard_normal((number, cells)) >= threshold, axis=1))
+    room = 5.0 * np.sqrt(shown / number)
+    assert abs(shown - (1.0 - (1.0 - float(counts.shown())) ** cells)) < room
+    # an event that has no chance without the record
+    assert jaxgdp.delta(counts, epsilon=20.0, adjacency="remove").upper >= shown - room
+
+
+@pytest.mark.parametrize("epsilon, delta", [(1.0, 1e-6), (0.1, 1e-4), (3.0, 0.01), (0.5, 0.3)])
+def test_probabilities_of_partition_selection(epsilon, delta):
+    keys = jaxgdp.PartitionSelection(epsilon, delta)
+    with mpmath.workdps(30):
+        e, d, found = mpmath.exp(epsilon), mpf(delta), [mpf(0)]
+        for _ in range(250):
+            found.append(min(e * found[-1] + d, 1 - (1 - found[-1] - d) / e, mpf(1)))
+    np.testing.assert_allclose(
+        keys.probability(np.arange(251)), [float(x) for x in found], rtol=1e-12
+    )
+    # the exact profile of the worst number of users
+    pi, x = (
+        np.array([float(p) for p in found]),
+        np.array([0.0, 0.5 * epsilon, epsilon, 2 * epsilon]),
+    )
+    e, before, after = np.exp(x)[:, None], pi[:-1], pi[1:]
+    shown = [
+        np.max(np.maximum(b - e * a, 0.0) + np.maximum(a - b + (1.0 - e) * (1.0 - a), 0.0), axis=1)
+        for a, b in ((before, after), (after, before))
+    ]
+    exact = np.maximum(*shown)
+    bracket = jaxgdp.delta(keys, epsilon=x)
+    assert np.all(bracket.lower <= exact * (1.0 + 1e-9) + 1e-15)
+    assert np.all(exact <= bracket.upper * (1.0 + 1e-9))
+    assert np.all(bracket.lower >= 0.25 * exact)
+
+
+def test_truncated_geometric_noise_is_optimal_where_its_ends_divide_evenly():
+    """Noise X with Pr[X = x] ∝ e^{−ε|x|}, |x| ≤ k, published where n + X > k."""
+    epsilon, k = 0.7, 6
+    masses = np.exp(-epsilon * np.abs(np.arange(-k, k + 1)))
+    masses /= masses.sum()
+    keys = jaxgdp.PartitionSelection(epsilon, float(masses[-1]))
+    n = np.arange(2 * k + 2)
+    published = np.array([masses[np.arange(-k, k + 1) + m > k].sum() for m in n])
+    np.testing.assert_allclose(keys.probability(n), published, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "make, said",
+    [
+        (lambda: jaxgdp.ThresholdedGaussian(0.0, 3.0), "noise_multiplier must be"),
+        (lambda: jaxgdp.ThresholdedGaussian(1.0, np.inf), "threshold must be a finite number"),
+        (lambda: jaxgdp.ThresholdedLaplace(1.0, 3.0, 65), r"max_cells must be a whole number in"),
+        (lambda: jaxgdp.ThresholdedLaplace(1.0, 3.0, 1, 2), "strict must be True or False"),
+        (lambda: jaxgdp.PartitionSelection(0.0, 1e-6), r"epsilon must be in \[1e-6, 50\]"),
+        (lambda: jaxgdp.PartitionSelection(1.0, 0.0), r"delta must be in \(0, 1\)"),
+    ],
+)
+def test_bad_input_by_name(make, said):
+    with pytest.raises(ValueError, match=said):
+        make()
