@@ -3,8 +3,8 @@
     bands, thresholds       error rates of every threshold, counted and bounded at once
     many_runs               a mechanism run many times: lower bounds on μ, ε(δ), the advantage and
                             the trade-off curve
-    one_run                 one training run with many canaries (Steinke et al. 2023, Mahloujifar et
-                            al. 2024)
+    one_run, one_run_batch  one training run with many canaries (Steinke et al. 2023, Mahloujifar et
+                            al. 2024), for many settings at once
     canaries                included by fair coins, scored in JAX, guessed with abstention
     epsilon_star, mixtures  how much the losses of one trained model give away (Negoescu et al.
                             2023)
@@ -31,6 +31,7 @@ from .many_runs import (
     mu_lower_bound,
 )
 from .one_run import one_run_epsilon, one_run_level, one_run_mu, one_run_p_value
+from .one_run_batch import correct_guesses, one_run_mu_of_several, one_run_mus
 from .sequential import Sequential
 from .several import Several, averaged, fixed_sequence, simultaneous
 from .verdict import Verdict, one_run_verdict, verdict
@@ -47,6 +48,7 @@ __all__ = [
     "averaged",
     "canaries",
     "coins",
+    "correct_guesses",
     "count_right",
     "directions",
     "epsilon_lower_bound",
@@ -64,6 +66,8 @@ __all__ = [
     "one_run_epsilon",
     "one_run_level",
     "one_run_mu",
+    "one_run_mu_of_several",
+    "one_run_mus",
     "one_run_p_value",
     "one_run_verdict",
     "simultaneous",

@@ -44,11 +44,11 @@ from .bound import Bound
 from .claims import as_claim
 from .scores import confidence_level
 
-_LARGEST_EPSILON, _LARGEST_MU = 60.0, 40.0
+_LARGEST_EPSILON, LARGEST_MU = 60.0, 40.0
 _LEAST_LEVEL = 1e-15
 _HALVINGS = 60
 _LANES = 256
-_FULL = 1.0 + 1e-12  # more than all probability, and room for rounding
+FULL = 1.0 + 1e-12  # more than all probability, and room for rounding
 
 
 def _numbers(num_canaries: int, num_guesses: int, num_correct: int) -> tuple[int, int, int]:
@@ -195,6 +195,18 @@ def least_mass(
     return total
 
 
+def least_mass_of_gaussian(
+    mu: np.ndarray, m: np.ndarray, r: np.ndarray, v: np.ndarray, level: np.ndarray
+) -> np.ndarray:
+    """:func:`least_mass` under f_μ, for a μ and an m of each place."""
+    found = np.zeros(len(mu))
+    for canaries in np.unique(m):
+        here = np.flatnonzero(m == canaries)
+        lower = lambda right, places, here=here: ndtr(ndtri(right) - mu[here][places])
+        found[here] = least_mass(lower, int(canaries), r[here], v[here], level[here])
+    return found
+
+
 def _last(
     refuted: Callable, low: float, high: float, rounds: int, spaced: Callable = np.linspace
 ) -> float:
@@ -234,9 +246,9 @@ def one_run_mu(
 
     def refuted(mu: np.ndarray):
         lower = lambda right, places: ndtr(ndtri(right) - mu[places])
-        return least_mass(lower, m, np.full(mu.shape, r), v, 1.0 - confidence) > _FULL
+        return least_mass(lower, m, np.full(mu.shape, r), v, 1.0 - confidence) > FULL
 
-    found = _last(refuted, 0.0, _LARGEST_MU, 5) if refuted(np.zeros(1))[0] else 0.0
+    found = _last(refuted, 0.0, LARGEST_MU, 5) if refuted(np.zeros(1))[0] else 0.0
     return Bound(found, "mu", confidence=confidence)
 
 
@@ -265,7 +277,7 @@ def one_run_level(claim: Any, num_canaries: int, num_guesses: int, num_correct: 
     m, r, v = _numbers(num_canaries, num_guesses, num_correct)
     lower = as_claim(claim).swapped(r / m)
     refuted = lambda level: (
-        least_mass(lambda right, _: lower(right), m, np.full(level.shape, r), v, level) > _FULL
+        least_mass(lambda right, _: lower(right), m, np.full(level.shape, r), v, level) > FULL
     )
     if not refuted(np.array([1.0 - 1e-12]))[0]:
         return 1.0

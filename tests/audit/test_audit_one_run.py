@@ -174,3 +174,22 @@ def test_bad_counts_of_guesses_are_refused(arguments, words):
         audit.one_run_epsilon(*arguments)
     with pytest.raises(ValueError, match="num_guesses must be at most"):
         audit.one_run_mu(10, 11, 5)
+
+
+def test_many_settings_at_once_are_those_one_by_one():
+    m, r, v = np.array([1000, 1000, 100, 100, 10]), [200, 600, 100, 60, 1], [190, 420, 90, 60, 1]
+    found = audit.one_run_mus(m, r, v)
+    for each, *numbers in zip(found, m, r, v, strict=True):
+        assert each <= audit.one_run_mu(*numbers) * (1.0 + 1e-9)
+        assert each == pytest.approx(float(audit.one_run_mu(*numbers)), rel=1e-6)
+    with pytest.raises(ValueError, match="num_correct at most num_guesses"):
+        audit.one_run_mus(10, 5, [3, 6])
+
+
+def test_guesses_of_many_seeds_are_counted_at_once():
+    rng = np.random.default_rng(0)
+    scores, included = rng.integers(0, 5, (3, 40)) * 1.0, rng.random((3, 40)) < 0.5
+    numbers = np.array([1, 2, 7, 40])
+    found = audit.correct_guesses(scores, included, numbers)
+    for row, s, i in zip(found, scores, included, strict=True):
+        assert row.tolist() == [audit.count_right(audit.guess(s, r), i) for r in numbers]
