@@ -5,6 +5,7 @@
                             the trade-off curve
     one_run, one_run_batch  one training run with many canaries (Steinke et al. 2023, Mahloujifar et
                             al. 2024), for many settings at once
+    zero_runs               a finished model and held-out records, under an assumption
     canaries                included by fair coins, scored in JAX, guessed with abstention
     epsilon_star, mixtures  how much the losses of one trained model give away (Negoescu et al.
                             2023)
@@ -35,6 +36,7 @@ from .one_run_batch import correct_guesses, one_run_mu_of_several, one_run_mus
 from .sequential import Sequential
 from .several import Several, averaged, fixed_sequence, simultaneous
 from .verdict import Verdict, one_run_verdict, verdict
+from .zero_runs import zero_run_epsilon
 
 __all__ = [
     "Bound",
@@ -73,4 +75,5 @@ __all__ = [
     "simultaneous",
     "verdict",
     "zero_concentrated",
+    "zero_run_epsilon",
 ]

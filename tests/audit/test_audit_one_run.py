@@ -193,3 +193,23 @@ def test_guesses_of_many_seeds_are_counted_at_once():
     found = audit.correct_guesses(scores, included, numbers)
     for row, s, i in zip(found, scores, included, strict=True):
         assert row.tolist() == [audit.count_right(audit.guess(s, r), i) for r in numbers]
+
+
+def test_shift_between_members_and_others_is_taken_off():
+    """Memberships with odds e^±γ given the records, told truthfully by an ε-DP release: the bound
+    holds, and without the shift taken off it does not."""
+    epsilon, gamma, rng = 0.5, 1.0, np.random.default_rng(0)
+    tilted = rng.random((2000, 100)) < 0.5  # what the record alone says
+    member = rng.random((2000, 100)) < np.where(tilted, 1.0, np.exp(-gamma)) / (
+        1.0 + np.exp(-gamma)
+    )
+    told = np.where(rng.random((2000, 100)) < 1.0 / (1.0 + np.exp(-epsilon)), member, ~member)
+    # guesses where both agree; the number of guesses is fixed: the first 40 of them
+    agree = told == tilted
+    right = np.array([np.sum((told == member)[i][agree[i]][:40]) for i in range(2000)])
+    bound = cached(lambda v: audit.zero_run_epsilon(100, 40, v, gamma, 0.6), right)
+    assert not refused(bound, epsilon, 0.4) and np.mean(bound > epsilon) > 0.2
+    assert refused(
+        cached(lambda v: audit.zero_run_epsilon(100, 40, v, 0.0, 0.6), right), epsilon, 0.4
+    )
+    assert "if membership odds given the records" in str(audit.zero_run_epsilon(100, 40, 40, 1.0))
