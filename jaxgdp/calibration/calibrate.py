@@ -36,6 +36,7 @@ from .families import (
     Scaled,
     Unknown,
 )
+from .records import of_records
 from .result import Calibration
 from .search import empty, put, search
 from .solver import Solved
@@ -73,13 +74,15 @@ def calibrate(
     target: Target,
     *,
     sampling_prob: ArrayLike = 1.0,
-    num_steps: ArrayLike = 1,
+    num_steps: ArrayLike | None = None,
     noise_multiplier: ArrayLike | None = None,
     solve_for: str = "noise_multiplier",
     mechanism: Mechanism | Composition | Callable[[Any], Mechanism | Composition] | None = None,
     black_box: Callable[[float], Any] | None = None,
     sampler: str = "poisson",
-    num_epochs: ArrayLike = 1,
+    num_epochs: ArrayLike | None = None,
+    dataset_size: ArrayLike | None = None,
+    batch_size: ArrayLike | None = None,
     records_per_user: int = 1,
     rtol: float = options.RTOL,
     adjacency: str = options.ADJACENCY,
@@ -116,7 +119,11 @@ def calibrate(
             (``jaxgdp.samplers``). Only the noise is solved for, for random allocation in [0.2,
             1e4]. No better upper side is known for shuffled batches than that of a fixed order, so
             they need as much noise.
-        num_epochs: whole numbers ≥ 1, for samplers other than "poisson".
+        num_epochs: whole numbers ≥ 1, for samplers other than "poisson"; default 1.
+        dataset_size, batch_size: n and b, in place of ``sampling_prob``: rate and steps follow as
+            by :func:`jaxgdp.run`, whose samplers are taken then, and ``num_epochs`` or
+            ``num_steps`` are of the whole run. "unknown" gives the larger of the noise for Poisson
+            and for shuffled batches.
         records_per_user: most records of one user, a whole number from 1 to 256, where neighbours
             differ in a user (DP-SGD with Poisson sampling); one number.
         rtol: relative step, in [1e-6, 0.1]. Numbers of steps up to a million are settled exactly.
@@ -146,6 +153,17 @@ def calibrate(
         raise ValueError(
             f"target must be one of jaxgdp.targets, such as targets.Advantage(0.1), got {target!r}"
         )
+    if dataset_size is not None or batch_size is not None:
+        stated = {"sampler": sampler, "dataset_size": dataset_size, "batch_size": batch_size}
+        stated |= {"num_epochs": num_epochs, "num_steps": num_steps}
+        others = {"mechanism": mechanism, "black_box": black_box}
+        others |= {"noise_multiplier": noise_multiplier}
+        _only_records(sampling_prob, others, solve_for)
+        how: dict[str, Any] = {"rtol": rtol, "adjacency": adjacency, "infeasible": infeasible}
+        how |= {"progress": progress, "client": client, "records_per_user": records_per_user}
+        return of_records(target, stated, how, calibrate)
+    num_steps = 1 if num_steps is None else num_steps
+    num_epochs = 1 if num_epochs is None else num_epochs
     how = _How(
         float(checked("rtol", rtol, "in [1e-6, 0.1]", lambda a: (a >= 1e-6) & (a <= 0.1))),
         Adjacency.checked(adjacency),
@@ -188,6 +206,18 @@ def _records(value: int) -> int:
     records = float(whole("records_per_user", value))
     dpsgd(1.0, 1.0, 1, records)  # (names the range)
     return int(records)
+
+
+def _only_records(sampling_prob: ArrayLike, others: dict[str, Any], solve_for: str) -> None:
+    """Refuse what does not go with n and b."""
+    extra = [name for name, value in others.items() if value is not None]
+    if not (np.ndim(sampling_prob) == 0 and sampling_prob == 1.0):
+        extra.insert(0, "sampling_prob")
+    if extra or solve_for != "noise_multiplier":
+        raise ValueError(
+            "dataset_size and batch_size give the rate and the steps of a run whose noise is solved"
+            f" for: {', '.join(extra) or 'solve_for'} must not be given with them"
+        )
 
 
 def _of_mechanism(target: Target, mechanism: Any, black_box: Any, how: _How) -> Calibration:

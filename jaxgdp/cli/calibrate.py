@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .. import options
-from ..arguments import ARGUMENTS, of, sentence, shown
+from ..arguments import ARGUMENTS, SAMPLERS, of, sentence, shown
 from .command import command
 from .options import (
     axis,
@@ -25,12 +25,15 @@ from .options import (
     shared,
     working,
 )
+from .runs import sampler
 
 if TYPE_CHECKING:
     from ..calibration import Calibration
     from ..targets import Target
 
-_AXES = ("sampling_prob", "num_steps", "noise_multiplier", "num_epochs")
+_AXES = (
+    "sampling_prob", "num_steps", "noise_multiplier", "num_epochs", "dataset_size", "batch_size",
+)  # fmt: skip
 _SETTINGS = ("solve_for", "sampler", "records_per_user", "rtol", "adjacency")
 _SAFE = {"upper": "at most", "lower": "at least"}
 # fields of targets that are no shared arguments
@@ -78,20 +81,22 @@ def _field(name: str, owners: list[type[Target]]) -> Any:
 
 def _options() -> list[Any]:
     from ..calibration.families import UNKNOWNS
-    from ..samplers import REGISTRY as SAMPLERS
     from ..targets import REGISTRY
 
-    samplers = [name for name, sampler in SAMPLERS.items() if not sampler.needs]
     return [
         *(_goal(name, target) for name, target in REGISTRY.items()),
         *(_field(name, owners) for name, owners in _fields().items() if name not in REGISTRY),
         shared("sampling_prob", many=True),
         shared("num_steps", many=True, default=1),
-        shared("records_per_user"),
         shared("noise_multiplier", "given where something else is solved for", many=True),
-        option("sampler", f"One of {', '.join(samplers)}; all but poisson: --num-steps of one"
-               " epoch.", metavar="NAME", default="poisson"),
-        shared("num_epochs", "number of epochs, for other samplers than poisson", many=True),
+        shared("dataset_size", "number of records, with --batch-size in place of --sampling-prob",
+               many=True),
+        shared("batch_size", many=True),
+        option("sampler", f"One of {', '.join(SAMPLERS)}. With --dataset-size, --num-epochs and"
+               " --num-steps are of the whole run; without, all but poisson need --num-steps of one"
+               " epoch.", metavar="NAME", default="poisson", read=sampler),
+        shared("num_epochs", "number of epochs", many=True),
+        shared("records_per_user"),
         option("solve_for", f"One of {', '.join(UNKNOWNS)}.", metavar="TEXT",
                default="noise_multiplier"),
         option("spec", "TOML or JSON file of a composition whose noise gets a common scale.",
@@ -110,6 +115,8 @@ def _options() -> list[Any]:
     _options,
     (
         "jaxgdp calibrate --fnr 0.7 --fpr 0.1 --sampling-prob 0.001 --num-steps 10000",
+        "jaxgdp calibrate --epsilon 3 --delta 1e-5 --dataset-size 45000 --batch-size 512"
+        " --num-epochs 30",
         "jaxgdp calibrate --advantage 0.05,0.1,0.2 --sampling-prob 0.01 --num-steps 1000 --json",
         "jaxgdp calibrate --epsilon 2 --delta 1e-5 --noise-multiplier 1 --sampling-prob 0.01"
         " --solve-for num_steps",
