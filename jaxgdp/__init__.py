@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         TruncatedPoisson,
         compose,
         dpsgd,
+        histogram,
     )
     from .optimization import Optimized, optimize
     from .proof import Proof, prove
@@ -120,6 +121,7 @@ __all__ = [
     "differentiable",
     "dpsgd",
     "gdp",
+    "histogram",
     "measure",
     "optimize",
     "prove",

@@ -49,8 +49,9 @@ def _options() -> list[Any]:
                default=_RATES["max_sampling_prob"], read=number),
         shared("fpr_floor"),
         shared("rtol"),
-        option("from", "Draw a store of `jaxgdp sweep`, or some values of it, and compute nothing.",
-               metavar="PATH", to="source"),
+        option("from", "Draw a store of `jaxgdp sweep`, or some values of it, and compute nothing;"
+               " only files that are named are written, by default the figure.", metavar="PATH",
+               to="source"),
         option("figure_type", "lines, or heat-map with a panel for each number of steps.",
                metavar="TEXT", default=_KINDS[0]),
         option("csv", "CSV file to write.", metavar="PATH", default=_FILES["csv"]),
@@ -73,9 +74,8 @@ def landscape_command(
 ) -> None:
     """Regret of reporting mu over a grid of DP-SGD settings: figure, CSV, NetCDF and a summary."""
     need("xarray", "h5netcdf", "h5py", *([] if source is None else ["zarr", "dask"]))
-    names = {name: typed.pop(name) or default for name, default in _FILES.items()}
-    paths = [writable("--csv", names["csv"], force), writable("--netcdf", names["netcdf"], force),
-             figure_path("--figure", names["figure"], force)]  # fmt: skip
+    asked_for = {name: typed.pop(name) for name in _FILES}
+    paths = _paths(asked_for, source is not None, force)
     from ..numerics.validation import one_of
 
     kind = one_of("--figure-type", figure_type or _KINDS[0], _KINDS)
@@ -90,13 +90,28 @@ def landscape_command(
     with working("writing"):
         from ..grids import landscape as grid
 
-        csv, netcdf, figure = paths
-        grid.write_csv(dataset, csv)
-        grid.write_netcdf(dataset, netcdf)
-        _save_figure(dataset, figure, kind)
+        if "csv" in paths:
+            grid.write_csv(dataset, paths["csv"])
+        if "netcdf" in paths:
+            grid.write_netcdf(dataset, paths["netcdf"])
+        if "figure" in paths:
+            _save_figure(dataset, paths["figure"], kind)
     if not quiet():
         print(grid.summary_text(dataset))
-    tell_written(*paths)
+    tell_written(*paths.values())
+
+
+def _paths(typed: dict[str, str | None], stored: bool, force: bool) -> dict[str, Path]:
+    """File by kind: all three, but of a store, which has the numbers, those that were named."""
+    names = {name: typed[name] or default for name, default in _FILES.items()}
+    if stored:
+        named = {name: path for name, path in typed.items() if path is not None}
+        names = named or {"figure": _FILES["figure"]}
+    check = {"figure": figure_path}
+    return {
+        name: check.get(name, writable)(flag_name(name), path, force)
+        for name, path in names.items()
+    }
 
 
 def _log_spaced(number: float, low: float, high: float) -> list[float]:

@@ -26,6 +26,19 @@ def axis(
     return array
 
 
+def distinct(name: str, values: Float[Array, " settings"]) -> Float[Array, " settings"]:
+    """An axis that holds no value twice: a coordinate that stands for two rows selects neither.
+
+    Raises:
+        ValueError: it does; names the first.
+    """
+    unique, counts = np.unique(values, return_counts=True)
+    if np.any(counts > 1):
+        twice = float(unique[counts > 1][0])
+        raise ValueError(f"{name} must hold each value once, got {twice:g} more than once")
+    return values
+
+
 def single_numbers(
     caller: str, fpr_floor: ArrayLike, given: Mapping[str, ArrayLike]
 ) -> dict[str, Any]:

@@ -265,9 +265,15 @@ def summary_text(dataset: Dataset) -> str:
         f" {RULE_LIMIT:g}"
     )
     verdicts = rule_of_thumb(dataset)
+    held = [v for v in verdicts if v.verdict == "holds"]
+    if held:
+        all_of = "all " if len(held) == len(verdicts) else ""
+        more = "" if all_of else f" of {len(verdicts)}"
+        lines.append(f"  holds at {all_of}{len(held)}{more} pairs of sigma and T")
     for v in verdicts:
-        where = "" if not v.sampling_probs else f" at {_rates(v.sampling_probs)}"
-        lines.append(f"  sigma = {v.noise_multiplier:g}, T = {v.num_steps}: {v.verdict}{where}")
+        if v.verdict != "holds":
+            where = f" at {_rates(v.sampling_probs)}"
+            lines.append(f"  sigma = {v.noise_multiplier:g}, T = {v.num_steps}: {v.verdict}{where}")
     if not verdicts:
         lines.append("  no setting of this grid has sigma and T that large")
     return "\n".join([*lines, "", labelled_data.narrow_and_wide(dataset["status"].values)])

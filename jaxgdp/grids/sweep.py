@@ -2,130 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import options
 from ..accounting.run import executors
-from ..accounting.run.background import expecting
 from ..deprecation import keywords_after, renamed_arguments
-from ..measure import measure
-from ..mechanisms import Composition, dpsgd
-from ..numerics.optional import Client, Dataset, missing
+from ..mechanisms import dpsgd
+from ..numerics.optional import Dataset, missing
 from ..numerics.shapes import Array, ArrayLike
-from ..numerics.validation import on_host, positive, probability, relative_width, whole
+from ..numerics.validation import (
+    on_host,
+    one_of,
+    positive,
+    probability,
+    relative_width,
+    whole,
+    whole_up_to,
+)
 from ..progress import counting
 from ..quantities import registry
 from ..quantities.table import documented
+from ..run_settings import SAMPLINGS
 from ..scale.cluster import connected
-from ..scale.compute import compute_missing
-from ..scale.layout import SETTINGS, Layout, Region, chunk_shape
+from ..scale.layout import SETTINGS
 from ..scale.store import local
-from ..scale.template import Template
 from ..tradeoff import dominating
 from . import dataset
-from .arguments import asked_at, axis, single_numbers
+from .arguments import axis, distinct, single_numbers
+from .cost import Cost
+from .extend import fill
+from .grid import FIRST_BY_NUMPY, Count, Grid
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-Count = Callable[[int], None]
 
 _FEW = 8192  # settings that a store has computed without compiling: that is sooner done
-# the first ones of more, which NumPy computes while the programs for the others are compiled
-_FIRST = 4096
-_FIRST_BY_NUMPY = "eager, then compiled"
-
-
-class _Grid(NamedTuple):
-    """A question and its grid.
-
-    Attributes:
-        axes: dimension → coordinates.
-        quantities: their names.
-        numbers: arguments of the quantities, and the FPR floor.
-        rtol, adjacency, executor: as for ``measure``; or ``_FIRST_BY_NUMPY``.
-        records: most records of one user.
-    """
-
-    axes: dict[str, Array]
-    quantities: tuple[str, ...]
-    numbers: dict[str, Any]
-    rtol: float
-    adjacency: str
-    executor: str | None
-    records: int = 1
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(len(a) for a in self.axes.values())
-
-    @property
-    def whole(self) -> Region:
-        """The region of all settings."""
-        return tuple(slice(0, n) for n in self.shape)
-
-    def _of_users(self) -> str:
-        return f", users with up to {self.records} records" if self.records > 1 else ""
-
-    def settings(self, region: Region, rows: Array | slice = slice(None)) -> Composition:
-        """The settings of a part of the grid, flat, or some of its rows."""
-        parts = (a[r] for a, r in zip(self.axes.values(), region, strict=True))
-        flat = (a.reshape(-1)[rows] for a in np.meshgrid(*parts, indexing="ij"))
-        return dpsgd(*flat, records_per_user=self.records)
-
-    def measured(
-        self, region: Region, progress: Count | None, client: Client | str | None = None
-    ) -> dict[str, Array]:
-        """All variables of a part of the grid."""
-        shape = tuple(part.stop - part.start for part in region)
-        asked = {"rtol": self.rtol, "adjacency": self.adjacency, "progress": progress}
-        asked |= {"client": client, **self.numbers}
-        values: dict[str, Array] = {}
-        for executor, rows in self._shares(region):
-            with expecting(0, compiled=self.executor == _FIRST_BY_NUMPY):
-                some = self.settings(region, rows)
-                found = measure(some, self.quantities, executor=executor, **asked)
-            for name, a in dataset.values(found).items():
-                values.setdefault(name, np.empty(len(rows), a.dtype))[rows] = a
-        return {name: np.reshape(a, shape) for name, a in values.items()}
-
-    def _shares(self, region: Region) -> list[tuple[str | None, Array]]:
-        """Who computes which settings of a part of the grid."""
-        places = np.arange(np.prod(self.shape)).reshape(self.shape)[region].reshape(-1)
-        if self.executor != _FIRST_BY_NUMPY:
-            return [(self.executor, np.ones(len(places), bool))]
-        first = places < _FIRST
-        shares = (executors.EAGER.name, first), (executors.COMPILED.name, ~first)
-        return [(name, rows) for name, rows in shares if np.any(rows)]
-
-    def template(self, settings: int) -> Template:
-        """The template of a store whose chunks hold so many settings."""
-        layout = Layout(self.shape, chunk_shape(self.shape, settings))
-        asked = asked_at(self.quantities, self.numbers)
-        question = {
-            **{name: values.tolist() for name, values in self.axes.items()},
-            "quantities": list(self.quantities),
-            "asked at": asked,
-            "fpr_floor": self.numbers["fpr_floor"],
-            "rtol": self.rtol,
-            "adjacency": self.adjacency,
-            "executor": self.executor,
-            "chunk": list(layout.chunk),
-            "names of variables": f"layout {dataset.LAYOUT}",
-        }
-        if self.records > 1:
-            question["records_per_user"] = self.records
-        described = dataset.variables(map(registry.named, self.quantities), asked)
-        about = dataset.attributes(
-            "Certified privacy of DP-SGD" + self._of_users(),
-            self.numbers["fpr_floor"],
-            self.rtol,
-            self.adjacency,
-        )
-        return Template(self.axes, described, about, question, layout)
 
 
 @renamed_arguments(d="approximation")
@@ -136,10 +50,14 @@ class _Grid(NamedTuple):
 @documented
 def sweep(
     noise_multiplier: ArrayLike,
-    sampling_prob: ArrayLike,
-    num_steps: ArrayLike,
+    sampling_prob: ArrayLike | None = None,
+    num_steps: ArrayLike | None = None,
     quantities: str | tuple[str, ...] | list[str] = ("mu", "regret"),
     *,
+    dataset_size: int | None = None,
+    batch_size: ArrayLike | None = None,
+    num_epochs: ArrayLike | None = None,
+    sampler: str = "poisson",
     records_per_user: int = 1,
     rtol: float = options.RTOL,
     fpr_floor: float = options.FPR_FLOOR,
@@ -149,19 +67,24 @@ def sweep(
     client: Any = None,
     chunk_size: int = SETTINGS,
     executor: str | None = None,
+    yes: bool = False,
     **at: float,
 ) -> Dataset:
     """Certified quantities over a product of noise multipliers, sampling rates, numbers of steps.
 
     Each lattice shape is compiled once. With a ``store`` memory is bounded by a chunk of the grid,
     and what was computed outlives the process: called again, only missing chunks are computed.
+    With all values of a store and more, the store is extended: only new settings are computed.
 
     Args:
         noise_multiplier: σ > 0, scalar or one-dimensional.
         sampling_prob: p in (0, 1], likewise.
-        num_steps: whole numbers ≥ 1, likewise.
+        num_steps: whole numbers ≥ 1, likewise. No axis may hold a value twice.
         quantities: names of registered quantities (``jaxgdp.quantities``), such as "mu", "regret",
             "epsilon" or "beta".
+        dataset_size, batch_size, num_epochs, sampler: in place of ``sampling_prob``, as for
+            :func:`jaxgdp.run`: the dimensions are then noise_multiplier, batch_size and num_epochs
+            (or num_steps, of the whole run); n and the sampler are single, "unknown" is none.
         records_per_user: most records of one user, one whole number from 1 to 256, where neighbours
             differ in a user.
         {rtol, fpr_floor, adjacency}
@@ -178,6 +101,7 @@ def sweep(
             while programs compile beside it that compute the others: numbers depend neither on
             chunks nor on what ran before. Numbers by "eager", "compiled" and "product" agree to
             rounding.
+        yes: whether to begin even what may take more than a day.
         **at: arguments of the quantities, single numbers, as for :func:`jaxgdp.measure`: ``delta``
             of "epsilon", ``epsilon`` of "delta", ``fpr`` of "tpr" and "beta", ``approximation`` of
             "approximate_mu", ``prior`` of "bayes_risk", and those of quantities registered by
@@ -194,7 +118,7 @@ def sweep(
 
     Raises:
         ValueError: an argument is out of range or a quantity unknown; the store belongs to another
-            question or version.
+            question or version; the grid does not fit into memory, or would take more than a day.
         TypeError: an argument is traced by JAX, or no quantity has an argument of that name.
         OSError: names a file of the store that cannot be written or is damaged, or the lock of
             another process that writes it.
@@ -210,33 +134,68 @@ def sweep(
     dataset.need_xarray("sweep")
     on_host("sweep", noise_multiplier, sampling_prob, num_steps, rtol, fpr_floor, at)
     dpsgd(1.0, 1.0, 1, records_per_user)  # (names the range)
-    axes = {
-        "noise_multiplier": axis("noise_multiplier", noise_multiplier, positive),
-        "sampling_prob": axis("sampling_prob", sampling_prob, probability),
-        "num_steps": axis("num_steps", num_steps, whole),
-    }
+    runs = {"dataset_size": dataset_size, "batch_size": batch_size, "num_epochs": num_epochs}
+    axes = _axes(noise_multiplier, sampling_prob, num_steps, runs, sampler)
     numbers = single_numbers("sweep", fpr_floor, at)
     names = tuple(quantity.name for quantity in registry.select(quantities))
-    grid = _Grid(axes, names, numbers, float(relative_width("rtol", rtol)), adjacency, executor)
-    grid = grid._replace(records=_one_whole("records_per_user", records_per_user))
+    grid = Grid(axes, names, numbers, float(relative_width("rtol", rtol)), adjacency, executor)
+    grid = grid._replace(
+        records=_one_whole("records_per_user", records_per_user),
+        dataset_size=None if dataset_size is None else float(dataset_size),
+        sampler=sampler,
+    )
     chosen = executors.by_name(executor)
-    number = int(np.prod(grid.shape))
+    cost = Cost.of(grid.shape, len(names))
+    cost.check(stored=path is not None, yes=yes)
     chunk_size = int(whole("chunk_size", chunk_size))
     if path is not None:
-        dominating(dpsgd(1.0, axes["sampling_prob"], 1, grid.records), adjacency)
-        left = executors.EAGER.name if number <= _FEW else _FIRST_BY_NUMPY
+        dominating(grid.settings(tuple(slice(0, 1) for _ in axes)), adjacency)
+        left = executors.EAGER.name if cost.settings <= _FEW else FIRST_BY_NUMPY
         grid = grid._replace(executor=left if chosen is None else chosen.name)
-    template = grid.template(chunk_size)
-    with connected(client) as client, counting(progress, "sweeping", number) as given:
+    with connected(client) as client, counting(progress, "sweeping", cost.settings) as given:
         count = given or (lambda done: None)
         if path is None:
+            template = grid.template(chunk_size)
             data = grid.measured(grid.whole, count, client)
             return dataset.labelled(axes, data, template.variables, template.attributes)
         skip = getattr(count, "skip", count)
-        compute_missing(path, template, grid.measured, skip, count, client)
+        fill(path, grid, chunk_size, chosen is None, skip, count, client)
     import xarray
 
     return xarray.open_zarr(path)
+
+
+def _axes(
+    noise_multiplier: ArrayLike,
+    sampling_prob: ArrayLike | None,
+    num_steps: ArrayLike | None,
+    runs: dict[str, Any],
+    sampler: str,
+) -> dict[str, Array]:
+    """Dimension → coordinates: rates and steps, or batches and epochs of runs."""
+    given = {"noise_multiplier": (noise_multiplier, positive)}
+    if all(value is None for value in runs.values()):
+        if sampler != "poisson":
+            raise ValueError(f"sampler {sampler!r} needs dataset_size, batch_size and num_epochs")
+        given["sampling_prob"] = (1.0 if sampling_prob is None else sampling_prob, probability)
+        if num_steps is None:
+            raise ValueError("num_steps must be given, or dataset_size, batch_size and num_epochs")
+        given["num_steps"] = (num_steps, whole)
+    else:
+        if sampling_prob is not None:
+            raise ValueError("sampling_prob follows from dataset_size and batch_size: leave it out")
+        one_of("sampler", sampler, tuple(SAMPLINGS))
+        lacking = [name for name in ("dataset_size", "batch_size") if runs[name] is None]
+        if lacking or (runs["num_epochs"] is None) == (num_steps is None):
+            raise ValueError(
+                f"{', '.join(lacking) or 'one of num_epochs and num_steps'} must be given: runs"
+                " need dataset_size, batch_size, and num_epochs or num_steps"
+            )
+        size = float(_one_whole("dataset_size", runs["dataset_size"]))
+        given["batch_size"] = (runs["batch_size"], lambda n, v: whole_up_to(n, v, size))
+        length = (num_steps, whole) if num_steps is not None else (runs["num_epochs"], positive)
+        given["num_epochs" if num_steps is None else "num_steps"] = length
+    return {name: distinct(name, axis(name, *value)) for name, value in given.items()}
 
 
 def _one_whole(name: str, value: int) -> int:

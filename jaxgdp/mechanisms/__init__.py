@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .from_profile import FromProfile
     from .gaussian import Gaussian
     from .gaussian_mixture import GaussianMixture
+    from .histograms import histogram
     from .laplace import Laplace
     from .matrix_mechanism import MatrixMechanism
     from .partition_selection import PartitionSelection
@@ -63,6 +64,7 @@ __all__ = [
     "as_composition",
     "compose",
     "dpsgd",
+    "histogram",
 ]
 
 # class → the module that defines it, where that is loaded at its first use
@@ -81,6 +83,7 @@ _HOMES = {
     "Laplace": "laplace",
     "MatrixMechanism": "matrix_mechanism",
     "PartitionSelection": "partition_selection",
+    "histogram": "histograms",
     "PureDP": "pure_dp",
     "RandomAllocation": "random_allocation",
     "RandomizedResponse": "randomized_response",

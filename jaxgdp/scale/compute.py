@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from ..numerics.optional import Client
 from .layout import Layout
@@ -45,12 +44,13 @@ def compute_missing(
     """
     store = opened(path, template)
     if store is not None and not store.missing():
-        skip(int(np.prod(template.layout.shape)))
+        skip(math.prod(template.layout.shape))
         return
     with locked(path):
         store = opened_or_made(path, template)
         missing = store.missing()
-        skip(int(np.prod(template.layout.shape)) - sum(map(template.layout.settings, missing)))
+        if not isinstance(missing, range):
+            skip(math.prod(template.layout.shape) - sum(map(template.layout.settings, missing)))
         if client is None:
             for chunk in missing:
                 store.write(chunk, compute(template.layout.region(chunk), progress))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -118,13 +118,17 @@ class Store:
                 return False
         return True
 
-    def missing(self) -> list[int]:
+    def missing(self) -> Sequence[int]:
         """Chunks that are still to be computed; all others are checked.
+
+        A store without any is answered at once, however many chunks it is to have.
 
         Raises:
             OSError: a file is not what was written; names the first and counts the chunks that have
                 one.
         """
+        if not any((self.path / OWN / "done" / "c").glob("*")):
+            return range(self.layout.number)
         missing, broken = [], []
         for chunk in range(self.layout.number):
             try:

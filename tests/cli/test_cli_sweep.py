@@ -138,7 +138,7 @@ def test_same_command_goes_on_and_another_is_refused(store, capsys, monkeypatch)
     def never(*_, **__):
         raise AssertionError("everything was there")
 
-    monkeypatch.setattr(sys.modules["jaxgdp.grids.sweep"], "measure", never)
+    monkeypatch.setattr(sys.modules["jaxgdp.grids.grid"], "measure", never)
     assert main(["sweep", "--store", str(store), *AXES]) == 0
     assert "12 settings, 12 as narrow as requested, 0 wider" in capsys.readouterr().out
     assert main(["sweep", "--store", str(store), *AXES, "--fpr-floor", "1e-9"]) == 2

@@ -19,6 +19,7 @@ from jaxgdp import sweep as sweep_function  # noqa: E402
 from jaxgdp.scale.layout import Layout, chunk_shape  # noqa: E402
 
 sweeping = importlib.import_module("jaxgdp.grids.sweep")
+gridding = importlib.import_module("jaxgdp.grids.grid")
 GRID = {
     "noise_multiplier": [1.0, 4.0, 2.0],
     "sampling_prob": [0.02, 1.0],
@@ -45,7 +46,7 @@ def counted(monkeypatch):
     """How many settings every call of ``measure`` gets."""
     import sys
 
-    module, sizes = sys.modules["jaxgdp.grids.sweep"], []
+    module, sizes = sys.modules["jaxgdp.grids.grid"], []
     measure = module.measure
 
     def counting(mechanism, *args, **more):
@@ -232,14 +233,14 @@ def test_first_settings_of_a_large_store_are_numpys_and_the_others_compiled(tmp_
     there already.
     """
     monkeypatch.setattr(sweeping, "_FEW", 5)
-    monkeypatch.setattr(sweeping, "_FIRST", 4)
-    asked, measure = [], sweeping.measure
+    monkeypatch.setattr(gridding, "_FIRST", 4)
+    asked, measure = [], gridding.measure
 
     def recording(mechanism, *args, executor, **named):
         asked.append((executor, mechanism.shape[0]))
         return measure(mechanism, *args, executor=executor, **named)
 
-    monkeypatch.setattr(sweeping, "measure", recording)
+    monkeypatch.setattr(gridding, "measure", recording)
     grid = {
         "noise_multiplier": [1.0, 1.2],
         "sampling_prob": [0.2],
