@@ -20,6 +20,7 @@ from .options import flag
 # files that add commands, in the order of the help
 for _name in (
     "report",
+    "prove",
     "statement",
     "calibrate",
     "bridge",

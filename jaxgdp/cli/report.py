@@ -61,6 +61,7 @@ def _options() -> list[Any]:
         option("metadata", "TOML, JSON or YAML file with what a registry requires beside the"
                " numbers (--format registry).", metavar="PATH"),
         *(flag(name, f"The same as --format {name}.") for name in _SHORT),
+        flag("prove", "Prove every number in exact arithmetic, and say so; takes minutes."),
         flag("force", FORCE),
         *progress_options(),
     ]  # fmt: skip
@@ -88,6 +89,7 @@ def report_command(
     reader: str | None,
     json: bool,
     markdown: bool,
+    prove: bool,
     force: bool,
     **numbers: Any,
 ) -> int:
@@ -101,6 +103,7 @@ def report_command(
     kind, path = _form(form, short, output, force, metadata)
     if stored is not None:
         with working("loading") as shown:
+            settings |= {"prove": True} if prove else {}
             return _check(stored, list(settings), kind.name != "text" or path is not None, shown)
     with working("loading") as shown:
         mechanism = _mechanism(run, spec, deployment)
@@ -110,6 +113,11 @@ def report_command(
         cache_compiled_programs()
         shown.describe("reporting")
         result = report(mechanism, **settings)
+        if prove:
+            from ..report.proven import prove_report
+
+            shown.describe("proving")
+            result = prove_report(result).report
         shown.describe("writing")
         if reader is not None:
             text = _for_reader(result, reader, path)

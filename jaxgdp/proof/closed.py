@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .balls import Ball, Sides, exact, gaussian_delta
+from .balls import Ball, Sides, exact, gaussian_delta, upper_tail
 from .points import Point
 from .uses import Use
 
@@ -41,6 +41,11 @@ class GaussianHalf:
     """Gaussian noise alone: N(0, 1) against N(μ, 1)."""
 
     mu: Ball
+
+    def test(self, epsilon: Ball) -> Point:
+        """Rates of accusing losses above ``epsilon``."""
+        half, ratio = self.mu / 2, epsilon / self.mu
+        return Point(upper_tail(ratio + half), upper_tail(ratio - half))
 
     def delta(self, epsilon: Ball) -> Sides:
         """δ_μ(ε)."""

@@ -267,14 +267,14 @@ def _first_above(row: Row, apart: Ball) -> int | None:
     return low if low > 0 else None
 
 
-class _Gap(NamedTuple):
+class Gap(NamedTuple):
     """A bound on the regret and the slope that it was found at."""
 
     bound: Ball
     slope: Ball
 
 
-def _gap(mu_upper: Ball, a: Point, b: Point) -> _Gap:
+def gap(mu_upper: Ball, a: Point, b: Point) -> Gap:
     """The gap along both axes between a chord of tests and the Gaussian curve, from above.
 
     For any slope e^ε > 0 the points of the chord have TPR − e^ε·FPR of at least the smaller one of
@@ -282,25 +282,25 @@ def _gap(mu_upper: Ball, a: Point, b: Point) -> _Gap:
     """
     width = b.fpr - a.fpr
     if not width > 0:
-        return _Gap(flint.arb.neg_inf(), exact(1))
+        return Gap(flint.arb.neg_inf(), exact(1))
     slope = ((b.tpr - a.tpr) / width).mid().max(exact(2.0**-900))
     least = min(((p.tpr - slope * p.fpr).lower() for p in (a, b)), key=Order)
-    return _Gap(((gaussian_delta(slope.log(), mu_upper) - least) / (1 + slope)).upper(), slope)
+    return Gap(((gaussian_delta(slope.log(), mu_upper) - least) / (1 + slope)).upper(), slope)
 
 
-def _largest_gap(points: list[Point], mu_upper: Ball) -> _Gap:
+def _largest_gap(points: list[Point], mu_upper: Ball) -> Gap:
     """The largest gap of the chords between neighbouring tests: of all in a range, that of the
     chord over the range, from above."""
 
-    def entry(i: int, j: int) -> tuple[float, int, int, _Gap]:
-        gap = _gap(mu_upper, points[i], points[j])
-        return -float(gap.bound), i, j, gap
+    def entry(i: int, j: int) -> tuple[float, int, int, Gap]:
+        found = gap(mu_upper, points[i], points[j])
+        return -float(found.bound), i, j, found
 
     heap = [entry(0, len(points) - 1)]
     for _ in range(_SPLITS):
-        _, i, j, gap = heap[0]
+        _, i, j, found = heap[0]
         if j - i == 1:
-            return gap
+            return found
         heapq.heappop(heap)
         middle = (i + j) // 2
         heapq.heappush(heap, entry(i, middle))
@@ -346,14 +346,16 @@ def regret(curve: Curve, floor: Ball) -> Sides:
     for points, delta in zip(sets, deltas, strict=True):
         start = Point(exact(0), exact(0))
         points = [start, *points] if points[0].fpr > 0 else points
-        gap = _largest_gap(points, found.upper) if len(points) > 1 else None
+        widest = _largest_gap(points, found.upper) if len(points) > 1 else None
         last = points[-1]
         middle = (gaussian_delta(exact(0), found.upper) - (last.tpr - last.fpr)) / 2
         uppers.append(middle.upper())
         slopes = [exact(1)]
-        if gap is not None:
-            uppers.append(gap.bound)
-            slopes += [gap.slope * (1.0 + 2.0**-k * s) for k in range(3, 12, 2) for s in (-1, 0, 1)]
+        if widest is not None:
+            uppers.append(widest.bound)
+            slopes += [
+                widest.slope * (1.0 + 2.0**-k * s) for k in range(3, 12, 2) for s in (-1, 0, 1)
+            ]
         if found.lower > 0:
             for slope in slopes:
                 if slope >= 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,7 @@ _FIRST = 1e-2  # of the variance of the loss that discretisation may add at firs
 _FINER = (1.0 / 400.0, 0.25)  # how much less it may add from one look to the next
 _MARGIN = 0.3  # of the distance to the claim's sides that a bracket aims to be as wide as
 _MOST_BITS = 6  # looks with more bits where nothing is discretised
+_LADDER = 16.0  # how much less it may add from one look to the next, of many claims
 _COST = 0.6  # looks take this power longer with the variance that they may not add
 _PARAMETER_BITS = 1600  # of the balls that hold parameters
 
@@ -38,10 +40,12 @@ class Effort:
         bits: masses were multiples of 2^−bits; 0 where closed forms or lists of atoms sufficed.
         spacing: of the lattice at the end, in nats.
         points: of the composed law.
+        smallest: a probability that was taken to matter; it decides on the bits.
     """
 
     variance: float
     finer: int
+    smallest: float
     bits: int = 0
     spacing: float = 0.0
     points: int = 0
@@ -215,6 +219,45 @@ def prove(
     return _Search(finder, made, entries, time.monotonic(), float(max_seconds)).run()
 
 
+def prove_all(mechanism: Any, claims: Sequence[Claim], max_seconds: float = 300) -> list[Proof]:
+    """:func:`prove` of many claims about one mechanism, which is composed once for each look.
+
+    Args:
+        mechanism: as in :func:`prove`.
+        claims: from ``jaxgdp.proof.claims.claim``.
+        max_seconds: for all of them together.
+
+    Raises:
+        ValueError: the mechanism cannot be proven.
+        ImportError: python-flint is not installed.
+    """
+    balls.require()
+    with precision(_PARAMETER_BITS):
+        parts = parts_of(mechanism)
+    entries, started = spec.to_dict(mechanism)["mechanism"], time.monotonic()
+    smallest = min(made.smallest for made in claims)
+    shared: dict = {}
+    searches = [
+        _Search(
+            Finder(parts, Question(c.quantity, c.argument, c.adjacency, smallest), shared),
+            c, entries, started, float(max_seconds),
+        )
+        for c in claims
+    ]  # fmt: skip
+    found: dict[int, Proof] = {}
+    for finer in range(_MOST_BITS + 1):
+        for i, search in enumerate(searches):
+            if i not in found or found[i].verdict == "undecided":
+                variance = 0.0 if search.finder.exact else search.finder.variance * _FIRST
+                found[i] = search.once(variance / _LADDER**finer, finer, found.get(i))
+        if all(each.verdict != "undecided" for each in found.values()):
+            break
+        shared.clear()
+        if time.monotonic() - started > max_seconds / _LADDER**0.75:
+            break
+    return [found[i] for i in range(len(searches))]
+
+
 class _Search:
     """Looks, finer and finer, until the claim is decided or the time is spent."""
 
@@ -223,7 +266,7 @@ class _Search:
     ):
         self.finder, self.claim, self.mechanism = finder, made, mechanism
         self.started, self.deadline = started, started + max_seconds
-        self.judge = _Judge(made)
+        self.judge, self.smallest = _Judge(made), finder.question.smallest
 
     def _left(self) -> float:
         return self.deadline - time.monotonic()
@@ -239,7 +282,7 @@ class _Search:
                 reason = "the time was spent before a finer look was done"
                 break
             except NotDecidable as error:
-                last, reason = last, str(error)
+                reason = str(error)
                 break
             last = (look, variance, finer)
             found = self.proof(*last)
@@ -251,6 +294,20 @@ class _Search:
                 break
             variance, finer = step
         return self.proof(*(last or (None, variance, finer)), reason=reason)
+
+    def once(self, variance: float, finer: int, before: Proof | None) -> Proof:
+        """One look; what was known before where none is possible any more."""
+        try:
+            look = self.finder.look(variance, finer, self.deadline)
+        except (OutOfTime, NotDecidable) as error:
+            reason = str(error) or "the time was spent before a finer look was done"
+            return before or self.proof(None, variance, finer, reason)
+        found = self.proof(look, variance, finer)
+        needed = self.judge.finer(found.bracket)
+        return self.proof(
+            look, variance, finer,
+            f"a bracket narrower by a factor of about {needed:.2g} would decide it",
+        )  # fmt: skip
 
     def _next(
         self, found: Proof, look: Look, variance: float, finer: int
@@ -271,10 +328,10 @@ class _Search:
         """What one look says."""
         extent = self.claim.extent
         if look is None:
-            sides, effort = Sides(*map(exact, extent)), Effort(0.0, 0)
+            sides, effort = Sides(*map(exact, extent)), Effort(0.0, 0, self.smallest)
         else:
             sides = _clipped(look.sides, extent)
-            effort = Effort(variance, finer, look.bits, look.spacing, look.points)
+            effort = Effort(variance, finer, self.smallest, look.bits, look.spacing, look.points)
         if sides.lower > sides.upper:
             raise ArithmeticError(
                 "the sides of a proof exclude each other, which is an error of jaxgdp.proof"
@@ -297,7 +354,8 @@ def again(proof: Proof, mechanism: Any) -> Proof:
     made = proof.claim
     with precision(_PARAMETER_BITS):
         parts = parts_of(mechanism)
-    finder = Finder(parts, Question(made.quantity, made.argument, made.adjacency, made.smallest))
+    smallest = proof.effort.smallest
+    finder = Finder(parts, Question(made.quantity, made.argument, made.adjacency, smallest))
     search = _Search(finder, made, proof.mechanism, time.monotonic(), math.inf)
     effort = proof.effort
     try:

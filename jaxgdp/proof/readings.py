@@ -147,10 +147,14 @@ def tpr(curve: Curve, fpr: Ball) -> Sides:
 
     Method: docs/method/proof.md#balls
     """
-    end = _largest_loss(curve, float(fpr) * 1e-3)
-    slope = smallest(lambda e: float(_line(curve, exact(e), fpr)), -end, end)
-    upper = _line(curve, exact(slope), fpr).upper().min(exact(1))
+    upper = tpr_line(curve, fpr, _largest_loss(curve, float(fpr) * 1e-3))
     return Sides(chord(achieved(curve), fpr).lower(), upper)
+
+
+def tpr_line(curve: Curve, fpr: Ball, end: float) -> Ball:
+    """The best line over an FPR, of slopes up to e^end."""
+    slope = smallest(lambda e: float(_line(curve, exact(e), fpr)), -end, end)
+    return _line(curve, exact(slope), fpr).upper().min(exact(1)).upper()
 
 
 def beta(curve: Curve, fpr: Ball) -> Sides:

@@ -8,16 +8,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import NamedTuple
 
-from .balls import Ball, Sides, exact, precision, quantile, upper_tail
+from . import smooth
+from .balls import Ball, Sides, exact, precision
 from .closed import GaussianHalf, OneUse
 from .compose import Effort, Part, compose
-from .gaussian_bounds import approximate_mu, mu, regret
+from .gaussian_bounds import NotDecidable, approximate_mu, mu, regret
 from .points import Half, of_atoms, polygon, tests
 from .readings import Curve, advantage, bayes_risk, beta, delta, epsilon, tpr
 from .uses import Atom, Finite, Masses, SampledGaussian
 
 _MOST_ATOMS = 4096  # of a product of finite laws that is listed
+_FALLBACK = 1e-3  # of the variance, where a closed form cannot be read
 _WORKING = 128  # bits of balls beyond those of the integers
 
 
@@ -56,6 +59,14 @@ class Look:
     points: int = 0
     variance: float = 0.0
     seconds: float = field(default=0.0, compare=False)
+
+
+class Composed(NamedTuple):
+    """Rows of one order, with spacing and number of points of the law."""
+
+    half: Half
+    spacing: float
+    points: int
 
 
 _READINGS: dict[str, Callable[..., Sides]] = {
@@ -159,21 +170,20 @@ class Finder:
         exact: whether more effort cannot help, but for more bits.
     """
 
-    def __init__(self, parts: Sequence[Part], question: Question):
+    def __init__(
+        self, parts: Sequence[Part], question: Question, halves: dict[tuple, Composed] | None = None
+    ):
         self.parts, self.question = list(parts), question
+        self.halves = {} if halves is None else halves  # of several questions about one mechanism
         self.symmetric = all(part.use.symmetric for part in parts)
         self.uses = sum(part.count for part in parts)
         only = parts[0].use if len(parts) == 1 else None
-        of_delta = question.quantity in _OF_DELTA
         gaussian = isinstance(only, SampledGaussian) and only.plain
-        self.one_use = of_delta and self.uses == 1 and only is not None and only.continuous
-        self.gaussian = gaussian and question.quantity in (
-            *_OF_DELTA,
-            "tpr",
-            "beta",
-            "mu",
-            "regret",
-        )
+        of_delta = question.quantity in _OF_DELTA
+        no_atoms = isinstance(only, SampledGaussian)
+        self.one_use = self.uses == 1 and only is not None and only.continuous
+        self.one_use = self.one_use and (of_delta or no_atoms)
+        self.gaussian = gaussian
         self.listed = not gaussian and _listed(parts) <= _MOST_ATOMS
         lattice = only is not None and only.lattice is not None and not only.continuous
         self.exact = not parts or self.one_use or self.gaussian or self.listed or lattice
@@ -197,7 +207,13 @@ class Finder:
             if not self.parts:
                 found = Look(self._nothing())
             elif self.exact and (self.one_use or self.gaussian or self.listed):
-                found = Look(self._closed(bits))
+                try:
+                    found = Look(self._closed(bits))
+                except NotDecidable:
+                    if self.listed:
+                        raise
+                    self.exact, variance = False, _FALLBACK * self.variance
+                    found = self._composed(bits, variance, deadline)
             else:
                 found = self._composed(bits, variance, deadline)
         found.seconds = time.monotonic() - started
@@ -234,17 +250,29 @@ class Finder:
         else:
             use = self.parts[0].use
             halves = {order: OneUse(use, order, bits) for order in self._orders()}
+        if self.one_use and self.question.quantity in smooth.READINGS:
+            curve = self._curve(halves)
+            return smooth.READINGS[self.question.quantity](curve, exact(self.question.argument))
         return read(self._curve(halves), self.question)
+
+    def _half(self, order: str, effort: Effort) -> Composed:
+        """Rows of one order, with spacing and number of points of the law; composed once."""
+        key = order, effort.bits, effort.variance, effort.grain
+        if key not in self.halves:
+            laws = compose(self.parts, order, effort)
+            half = Half(polygon(laws.upper), tests(laws.lower))
+            spacing, points = float(laws.upper.grid.spacing), len(laws.upper.masses)
+            self.halves[key] = Composed(half, spacing, points)
+        return self.halves[key]
 
     def _composed(self, bits: int, variance: float, deadline: float) -> Look:
         grain = Fraction(self.question.smallest) / 10**6 / 4 ** max(0, bits - self.bits(0))
         effort = Effort(variance, bits, grain, deadline)
         halves, spacing, points = {}, 0.0, 0
         for order in self._orders():
-            laws = compose(self.parts, order, effort)
-            halves[order] = Half(polygon(laws.upper), tests(laws.lower))
-            spacing = max(spacing, float(laws.upper.grid.spacing))
-            points = max(points, len(laws.upper.masses))
+            found = self._half(order, effort)
+            halves[order] = found.half
+            spacing, points = max(spacing, found.spacing), max(points, found.points)
         if self.question.quantity == "advantage" and self.question.adjacency != "remove":
             halves["add"] = halves["remove"]
         sides = read(self._curve(halves), self.question)
@@ -258,12 +286,10 @@ def _of_gaussian(level: Ball, question: Question) -> Sides:
         return Sides(level.lower(), level.upper())
     if question.quantity == "regret":
         return Sides(exact(0), exact(0))
-    if question.quantity in ("tpr", "beta"):
-        z = quantile(exact(question.argument))
-        tail = [upper_tail(-(side + level)) for side in z]
-        low, high = tail[0].lower(), tail[1].upper()
-        if question.quantity == "tpr":
-            return Sides(low, high)
-        fnr = [upper_tail(side + level) for side in z]
-        return Sides(fnr[1].lower(), fnr[0].upper())
-    return read(Curve(half, half, question.adjacency), question)
+    curve = Curve(half, half, question.adjacency)
+    if question.quantity in smooth.READINGS:
+        low, high = smooth.READINGS[question.quantity](curve, exact(question.argument))
+        if question.quantity == "approximate_mu":  # the curve itself is one that holds
+            high = high.min(level.upper()).upper()
+        return Sides(low, high)
+    return read(curve, question)

@@ -59,7 +59,7 @@ def differences(stored: Report, fresh: Report) -> list[str]:
         ["tier: stored 'II', computed 'I'"]
     """
     old, new = dict(_walk(stored.to_dict())), dict(_walk(fresh.to_dict()))
-    told_of_the_computation = ("version", "date", "software.")
+    told_of_the_computation = ("version", "date", "software.", "proven")
     old, new = (
         {key: value for key, value in side.items() if not key.startswith(told_of_the_computation)}
         for side in (old, new)

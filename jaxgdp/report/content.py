@@ -71,6 +71,8 @@ class Report:
         date: on which it was computed, as YYYY-MM-DD; "" in reports stored by versions without this
             field.
         software: names and versions of what computed it.
+        proven: of the numbers, what is proven in exact arithmetic (``report --prove``); "" where
+            nobody has tried.
         sampler: of a run, the sampler that the numbers are of; else "".
         alternatives: of a run, what holds if its batches were drawn in another way.
         rho: ρ of the whole, rounded up, where every part is a Gaussian or discrete one; else None.
@@ -112,6 +114,7 @@ class Report:
     parts: tuple[Part, ...] = ()
     date: str = field(default="", compare=False)
     software: dict = field(default_factory=dict, compare=False)
+    proven: str = field(default="", compare=False)
     _curve: Any = field(default=None, repr=False, compare=False)
 
     @classmethod

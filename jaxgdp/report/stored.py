@@ -92,6 +92,7 @@ def plain_values(report: Report) -> dict:
         "rtol": report.rtol,
         "tier": report.tier,
         "status": report.status,
+        **({"proven": report.proven} if report.proven else {}),
         "fpr_floor": report.fpr_floor,
         **kept,
         "advantage_fpr": _json_number(report.advantage_fpr),
@@ -189,7 +190,7 @@ def _optional(data: dict) -> dict[str, Any]:
             raise ValueError(f"key {key!r} of the report: {error}") from None
     if "rho" in data:
         found["rho"] = _number_back(data["rho"])
-    for key, kind in {"date": str, "software": dict, "sampler": str}.items():
+    for key, kind in {"date": str, "software": dict, "sampler": str, "proven": str}.items():
         found[key] = data.get(key, kind())
         if not isinstance(found[key], kind):
             raise ValueError(

@@ -131,12 +131,13 @@ def otherwise(report: Report) -> list[str]:
 
 
 def accuracy(report: Report) -> str:
-    """How precise the numbers are, in words."""
+    """How precise the numbers are, in words, and what of them is proven."""
+    proven = f"; {report.proven}" if report.proven else ""
     if report.status == STATUS[0]:
-        return "every number is certified, and as precise as asked"
+        return f"every number is certified, and as precise as asked{proven}"
     return (
         "every number is certified, but some are less precise than asked, so that the safe side may"
-        f" be larger than need be: {report.status}"
+        f" be larger than need be: {report.status}{proven}"
     )
 
 

@@ -106,6 +106,7 @@ def _details(report: Any) -> str:
             f" {report.version}{f' on {report.date}' if report.date else ''}; computed again by:"
             f" {report.command}"
         ),
+        *([f"In exact arithmetic: {report.proven}"] if report.proven else []),
         f"The question: {report.question}",
     ]
     return "\n".join(f"- {line}" for line in lines)
