@@ -36,8 +36,13 @@ def common_scale(mechanism: Any):
         >>> float(family(2.0).mechanisms[1].scale)
         6.0
     """
+    from ..mechanisms import Selected  # (loaded where it is asked for)
+
     composition = as_composition(mechanism)
     for part in composition.mechanisms:
+        if isinstance(part, Selected):
+            common_scale(part.mechanism)  # (names a part of a run that has no noise parameter)
+            continue
         if not _noise_field(type(part)):
             names = ", ".join(name for name, kind in known_mechanisms().items() if kind.noise_scale)
             raise ValueError(
@@ -48,6 +53,10 @@ def common_scale(mechanism: Any):
     def scaled(scale: np.ndarray):
         parts = []
         for part in composition.mechanisms:
+            if isinstance(part, Selected):
+                inner = common_scale(part.mechanism)
+                parts.append(dataclasses.replace(part, mechanism=inner(scale)))
+                continue
             field = _noise_field(type(part))
             parts.append(
                 dataclasses.replace(part, **{field: np.asarray(getattr(part, field)) * scale})

@@ -53,6 +53,9 @@ def _options() -> list[Any]:
         shared("approximation", "probability d that is set aside by the d-approximate μ"),
         shared("adjacency"),
         option("title", "What it is.", metavar="TEXT"),
+        option("tuning", "Law of the number of runs of which the best was published, such as"
+               " geometric:10, logarithmic:10, poisson:10, negative_binomial:10:0.5 or fixed:5.",
+               metavar="LAW", read=_law),
         option("for", f"For one kind of reader, one of {', '.join(_AUDIENCES)}: Markdown or HTML,"
                " LaTeX, Markdown.", metavar="NAME", read=_audience, to="reader"),
         option("format", f"{', '.join(FORMATS)}. [default: what the name of --output ends in, else"
@@ -132,6 +135,15 @@ def report_command(
     else:
         print(text)
     return 0
+
+
+def _law(flag: str, text: str) -> Any:
+    from ..mechanisms.runs import parse
+
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise ValueError(f"{flag}: {error}") from None
 
 
 def _audience(flag: str, text: str) -> str:

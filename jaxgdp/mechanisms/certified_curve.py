@@ -15,6 +15,7 @@ from ..numerics.shapes import Array
 from .composition import Composition
 
 _RTOL = 1e-3  # of the curve of one use
+_LEAST_LOG = -690.0
 ORDERS = ("remove", "add")
 
 
@@ -37,9 +38,10 @@ class CertifiedCurve:
 
     def deltas(self, epsilon: Array) -> Array:
         """Upper bounds on δ(ε) at ε ≥ 0, of both orders along the first axis."""
-        with np.errstate(under="ignore"):
-            found = [np.exp(np.asarray(curve.log_delta(epsilon).upper)) for curve in self._curves]
-            return np.minimum(np.stack(found), 1.0)
+        log_delta = np.stack([np.asarray(c.log_delta(epsilon).upper) for c in self._curves])
+        # (what is no double is rounded up to one, but for a loss that is bounded)
+        some = log_delta > -np.inf
+        return np.where(some, np.exp(np.clip(log_delta, _LEAST_LOG, 0.0)), 0.0)
 
     def tpr(self, order: int, fpr: Array) -> Array:
         """A TPR that is reached at an FPR."""

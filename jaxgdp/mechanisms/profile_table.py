@@ -93,7 +93,8 @@ def table_of(profile: Profile) -> Table:
 
 
 def _until_flat(epsilon: Array, delta: Array) -> tuple[Array, Array]:
-    """A profile up to where it no longer falls."""
-    delta = np.minimum.accumulate(np.where(delta > _FAINTEST, delta, 0.0))
-    end = int(np.argmax(delta <= delta[-1])) + 1
+    """A profile up to where it no longer falls, or is faint: what is left there is at infinity."""
+    delta = np.minimum.accumulate(delta)
+    faint = delta[-1] if delta[-1] == 0.0 else max(delta[-1], _FAINTEST)
+    end = int(np.argmax(delta <= faint)) + 1
     return epsilon[:end], delta[:end]

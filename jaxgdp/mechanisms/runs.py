@@ -348,7 +348,40 @@ def _log(value: Array, rest: Array) -> Array:
         )
 
 
-BY_NAME = {
+def parse(text: str) -> Runs:
+    """A law in one word and its numbers, as the command line takes it.
+
+    Args:
+        text: such as "geometric:10", "negative_binomial:10:0.5" or "fixed:5".
+
+    Raises:
+        ValueError: there is no such law, or its numbers are not as many or out of range.
+
+    Example:
+        >>> str(parse("geometric:10"))
+        'Geometric(mean=10)'
+    """
+    name, *numbers = text.split(":")
+    laws = {"".join(f"_{c.lower()}" if c.isupper() else c for c in key)[1:]: key for key in BY_NAME}
+    if name not in laws:
+        raise ValueError(f"tuning must be one of {', '.join(laws)} with its numbers, got {text!r}")
+    kind = BY_NAME[laws[name]]
+    fields = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    if len(numbers) != len(fields):
+        raise ValueError(
+            f"tuning must be {':'.join([name, *map(str.upper, fields)])}, got {text!r}"
+        )
+    return kind(*(_number(number, text) for number in numbers))
+
+
+def _number(word: str, text: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        raise ValueError(f"tuning must hold numbers after its name, got {text!r}") from None
+
+
+BY_NAME: dict[str, Any] = {
     kind.__name__: kind for kind in (Geometric, Poisson, Logarithmic, NegativeBinomial, Fixed)
 }
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..numerics.rounding import rounded_outward
 from ..numerics.validation import one_of
 from . import strength, words
+from .counted import not_counted
 from .statements import latex, latex_text, model_card, paragraph, short_sentence, usual_delta
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def legal(report: Report) -> str:
     lines += [line for sentence in told for line in (sentence, "")]
     lines += ["## The statement to publish", "", f"> {short_sentence(report, _delta(report))}", ""]
     lines += ["## What is assumed", "", *(f"- **{name}**: {text}" for name, text in assumed), ""]
-    lines += ["## What is not counted", "", *(f"- {text}" for text in words.NOT_COUNTED), ""]
+    lines += ["## What is not counted", "", *(f"- {text}" for text in not_counted(report.spec)), ""]
     lines += ["## Words", "", f"- **strength**: {strength.explanation()}"]
     lines += [f"- **{name}**: {text}" for name, text in meant]
     return "\n".join([*lines, "", f"Computed by jaxgdp {report.version}: `{report.command}`"])

@@ -16,6 +16,7 @@ from ..bridge.identify import identify
 from ..deprecation import renamed_arguments
 from ..mechanisms import Composition, Mechanism
 from ..mechanisms.description import describe
+from ..mechanisms.runs import Runs
 from ..numerics.provenance import today
 from ..numerics.shapes import ArrayLike
 from ..progress import show_progress
@@ -24,6 +25,7 @@ from ..quantities.table import documented
 from ..run_settings import Run
 from ..spec import Spec
 from ..tradeoff import ContradictionWarning, TradeoffCurve
+from . import counted
 from .alternative import Alternative
 from .content import CURVE_FPRS, TIER_LIMIT, Report
 from .parts import parts_of, total_rho
@@ -38,6 +40,7 @@ def report(
     mechanism: Mechanism | Composition | Run | Spec,
     *,
     title: str | None = None,
+    tuning: Runs | None = None,
     rtol: float | None = None,
     fpr_floor: float | None = None,
     adjacency: str | None = None,
@@ -57,6 +60,8 @@ def report(
             Poisson batches the report also states what holds if the data were shuffled; of an
             unknown sampler the numbers are of the less private one.
         title: what it is.
+        tuning: the law of the number of runs of which the best was published, of ``jaxgdp.runs``:
+            the numbers are then those of the whole search (:class:`jaxgdp.Selected`).
         {rtol, fpr_floor, adjacency}
         delta: δ at which to give ε, one or several in (0, 1); default 1e-3, 1e-5, 1e-6, 1e-10.
         fpr: FPR at which to give the TPR, one or several in (0, 1); default 1e-10, 1e-9, …, 0.1.
@@ -81,6 +86,8 @@ def report(
         "fpr": fpr,
         "approximation": approximation,
     }
+    if tuning is not None:
+        mechanism, title = counted.tuned(mechanism, tuning, title)
     settled = settle(mechanism, given, title)
     return _filled(settled, whole_curve(settled))
 

@@ -255,12 +255,15 @@ class Report:
         """
         from ..interop.registry import from_report
         from . import words
+        from .counted import not_counted, rows
 
+        counts = "; ".join(" ".join(row[:2]) for row in rows(self))
         said = {
+            "counted": counts,
             "sampling": words.sampling(self.spec),
             "adjacency": words.adjacency(self),
             "unit": words.unit(self),
-            "not_counted": "; ".join(words.NOT_COUNTED),
+            "not_counted": "; ".join(not_counted(self.spec)),
         }
         return from_report(self, said, delta=delta, **metadata)
 

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 from ..arguments import greek
 from ..numerics.rounding import rounded_outward
 from . import strength, words
+from .counted import TITLES as COUNTED_TITLES
+from .counted import not_counted
+from .counted import rows as counted_rows
 from .figure import PANELS, svgs
 from .statements import short_sentence, usual_delta
 from .style import STYLE
@@ -131,10 +134,13 @@ def _sided(
 
 
 def parts_table(report: Report) -> str:
-    """The parts of a release, or ""."""
-    if not report.parts:
-        return ""
-    return table("The release by its parts.", PART_TITLES, part_rows(report))
+    """The parts of a release, and what was counted beside the noise; or ""."""
+    found = ""
+    if report.parts:
+        found = table("The release by its parts.", PART_TITLES, part_rows(report))
+    if counted := counted_rows(report):
+        found += table("What was counted.", COUNTED_TITLES, counted)
+    return found
 
 
 def bullets(items: Iterable[str]) -> str:
@@ -262,7 +268,7 @@ def _assumed(report: Report) -> str:
 </section>
 <section>
 <h2>What is not counted</h2>
-{bullets(map(escape, words.NOT_COUNTED))}
+{bullets(map(escape, not_counted(report.spec)))}
 </section>
 """
 

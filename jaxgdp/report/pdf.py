@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ..arguments import greek
 from ..numerics.optional import missing
 from . import strength, words
+from .counted import not_counted
+from .counted import rows as counted_rows
 from .figure import PANELS, svgs
 from .html import assumptions, description, short_rows, software, statement_of
 from .text import curve_rows, part_rows, publish_line, rho_line, rows
@@ -134,6 +136,9 @@ def _laid_out(report: Report, drawn: list[str], size: float) -> Any:
     sheet.columns([(greek(name), value) for name, value in short_rows(report)])
     if report.parts:
         sheet.write("Parts (name, share, ρ, σ, μ): " + "; ".join(map(", ".join, part_rows(report))))
+    if counted := counted_rows(report):
+        told = "; ".join(map(", ".join, counted))
+        sheet.write(f"Counted (what, law, μ without it, share of μ): {told}")
     if report.rho is not None:
         sheet.write(rho_line(report) + ".")
     sheet.write(f"Accuracy: {words.accuracy(report)}.", scale=0.9)
@@ -148,7 +153,7 @@ def _laid_out(report: Report, drawn: list[str], size: float) -> Any:
     for name, text in assumptions(report):
         sheet.named(f"{name}:", text)
     sheet.heading("What is not counted")
-    for text in words.NOT_COUNTED:
+    for text in not_counted(report.spec):
         sheet.write(f"– {text}")
     sheet.heading("What the words mean")
     for name, text in words.definitions(report):

@@ -16,6 +16,7 @@ from ..numerics.validation import one_of
 from ..run_settings import SAMPLINGS, Run
 from ..spec import from_dict
 from . import strength, words
+from .counted import not_counted
 
 if TYPE_CHECKING:
     from .content import Alternative, Report
@@ -196,7 +197,7 @@ def paragraph(report: Report, delta: float) -> str:
             strength.sentence(report),
             *others,
             "All numbers are certified upper bounds, rounded up.",
-            f"Not counted: {'; '.join(words.NOT_COUNTED)}.",
+            f"Not counted: {'; '.join(not_counted(report.spec))}.",
             *status,
             f"Computed by jaxgdp {report.version}{f' on {report.date}' if report.date else ''}.",
         ]
@@ -268,7 +269,7 @@ def model_card(report: Report, delta: float) -> str:
         "mechanism": report.mechanism,
         **trained,
         "guarantees": [_guarantee(report, delta), *map(_possible, report.alternatives)],
-        "not_counted": "; ".join(words.NOT_COUNTED),
+        "not_counted": "; ".join(not_counted(report.spec)),
         "software": f"jaxgdp {report.version}",
         "command": report.command,
     }

@@ -12,6 +12,9 @@ from ..numerics.showing import cells
 from ..quantities.registry import named
 from ..spec import SEVERAL
 from . import strength, words
+from .counted import TITLES as COUNTED_TITLES
+from .counted import not_counted
+from .counted import rows as counted_rows
 from .parts import epsilon_by_rho, shown_rho
 from .statements import short_sentence, usual_delta
 
@@ -198,6 +201,8 @@ def _tables(report: Report) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]
         tables.append((("trade-off curve", "lower", "upper", "report"), curve_rows(report)))
     if report.parts:
         tables.append((PART_TITLES, part_rows(report)))
+    if found := counted_rows(report):
+        tables.append((COUNTED_TITLES, found))
     return tables
 
 
@@ -211,7 +216,7 @@ def _reproduction(report: Report) -> list[str]:
 
 def _explanations(report: Report) -> list[tuple[str, str]]:
     """The meaning of the tables' names, and the omissions."""
-    told = [*words.definitions(report), ("not counted", "; ".join(words.NOT_COUNTED))]
+    told = [*words.definitions(report), ("not counted", "; ".join(not_counted(report.spec)))]
     return [(spelled_out(name), spelled_out(text)) for name, text in told]
 
 

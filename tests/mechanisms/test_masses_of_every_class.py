@@ -294,6 +294,7 @@ def _drawn(name, rng):
         (pair, _), *_ = next(iter(known_mechanisms()[name].examples.values()))().gathered(1.0)
         return pair, _table(pair)
     if name == "PartitionSelection":
+        e = max(e, 1e-6)
         return jaxgdp.PartitionSelection(e, 1e-3).gathered(1.0)[0][0], _two(e, delta=1e-3)
     if name == "Selected":
         run, law = jaxgdp.RandomizedResponse(0.7), jaxgdp.runs.Geometric(3.0)

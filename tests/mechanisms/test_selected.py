@@ -206,3 +206,22 @@ def test_simulated_selection_is_within_both_sides():
 def test_bad_input_by_name(make, said):
     with pytest.raises(ValueError, match=said):
         make()
+
+
+def test_faint_tails_are_not_dropped():
+    """δ far below the smallest table entry is at infinity, and not zero."""
+    search = jaxgdp.Selected(jaxgdp.Gaussian(2.0), LAWS["geometric"])
+    curve = jaxgdp.tradeoff(search)
+    assert curve.log_delta(40.0).upper > -1000.0 and np.isinf(curve.mu(0.0).upper)
+    verdict = jaxgdp.bridge.identify(search)
+    assert verdict.is_gdp and verdict.tail_mu == pytest.approx(0.5)
+
+
+@pytest.mark.nightly
+def test_noise_of_one_run_is_found_for_the_whole_search():
+    target = jaxgdp.targets.EpsilonDelta(2.0, 1e-5)
+    found = jaxgdp.calibrate(
+        target, mechanism=jaxgdp.Selected(jaxgdp.Gaussian(1.0), LAWS["geometric"]), rtol=1e-2
+    )
+    search = jaxgdp.Selected(jaxgdp.Gaussian(found.value), LAWS["geometric"])
+    assert 1.9 < jaxgdp.epsilon(search, delta=1e-5).upper <= 2.0

@@ -187,7 +187,10 @@ def from_report(
         "composition": f"The whole trade-off curve of {report.mechanism} is bracketed numerically,"
         " by convolution of privacy losses (connect-the-dots) from above and by an attack from"
         " below.",
-        "preprocessing_and_hyperparameter_tuning": f"Not counted: {said['not_counted']}.",
+        "preprocessing_and_hyperparameter_tuning": (
+            f"Counted: {said['counted']}. " if said.get("counted") else ""
+        )
+        + f"Not counted: {said['not_counted']}.",
         "mechanisms": f"{report.mechanism}. Sampling: {said['sampling']}.",
         "registry_authors": [NOT_STATED],
     }
