@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         Gaussian,
         GaussianMixture,
         Laplace,
+        LastIterate,
         MatrixMechanism,
         PartitionSelection,
         PureDP,
@@ -67,7 +68,9 @@ if TYPE_CHECKING:
         TruncatedPoisson,
         compose,
         dpsgd,
+        group_privacy,
         histogram,
+        last_iterate,
     )
     from .optimization import Optimized, optimize
     from .proof import Proof, prove
@@ -92,6 +95,7 @@ __all__ = [
     "Gaussian",
     "GaussianMixture",
     "Laplace",
+    "LastIterate",
     "MatrixMechanism",
     "Measured",
     "Optimized",
@@ -121,7 +125,9 @@ __all__ = [
     "differentiable",
     "dpsgd",
     "gdp",
+    "group_privacy",
     "histogram",
+    "last_iterate",
     "measure",
     "optimize",
     "prove",

@@ -6,7 +6,9 @@ neighbours."""
 
 from ..deprecation import renamed_names
 from .clip_rectify import Amplified, clip_and_rectify, clip_and_rectify_outputs, clipped_fpr
+from .group_profile import group_profile
 from .head import Head, head, head_mu
+from .hidden_state import strongly_convex_full_batch_mu
 from .identify import GdpVerdict, identify
 from .profile import Profile, refine
 from .subsampling import poisson_mask, subsample
@@ -24,11 +26,13 @@ __all__ = [
     "clip_and_rectify_outputs",
     "clipped_fpr",
     "gdp_transformation",
+    "group_profile",
     "head",
     "head_mu",
     "identify",
     "poisson_mask",
     "refine",
+    "strongly_convex_full_batch_mu",
     "subsample",
     "summarize",
     "tail_mu",

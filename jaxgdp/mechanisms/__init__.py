@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from .from_profile import FromProfile
     from .gaussian import Gaussian
     from .gaussian_mixture import GaussianMixture
+    from .groups import group_privacy
     from .histograms import histogram
     from .laplace import Laplace
+    from .last_model import LastIterate, last_iterate
     from .matrix_mechanism import MatrixMechanism
     from .partition_selection import PartitionSelection
     from .pure_dp import PureDP
@@ -48,6 +50,7 @@ __all__ = [
     "Gaussian",
     "GaussianMixture",
     "Laplace",
+    "LastIterate",
     "MatrixMechanism",
     "Mechanism",
     "PartitionSelection",
@@ -64,7 +67,9 @@ __all__ = [
     "as_composition",
     "compose",
     "dpsgd",
+    "group_privacy",
     "histogram",
+    "last_iterate",
 ]
 
 # class → the module that defines it, where that is loaded at its first use
@@ -81,6 +86,7 @@ _HOMES = {
     "Gaussian": "gaussian",
     "GaussianMixture": "gaussian_mixture",
     "Laplace": "laplace",
+    "LastIterate": "last_model",
     "MatrixMechanism": "matrix_mechanism",
     "PartitionSelection": "partition_selection",
     "histogram": "histograms",
@@ -94,6 +100,8 @@ _HOMES = {
     "ThresholdedGaussian": "thresholded",
     "ThresholdedLaplace": "thresholded",
     "TruncatedPoisson": "truncated_poisson",
+    "group_privacy": "groups",
+    "last_iterate": "last_model",
 }
 
 

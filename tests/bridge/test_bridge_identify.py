@@ -17,6 +17,7 @@ from jaxgdp import bridge, gdp
 TAILS = {
     "SubsampledGaussian": 1 / 2.0,
     "Gaussian": 1 / 5.0,
+    "LastIterate": None,
     "MatrixMechanism": np.sqrt(4 * 1.25) / 4.0,
     "GaussianMixture": 2 / 3.0,
     "Laplace": 0.0,
@@ -205,6 +206,7 @@ def test_documented_table_has_every_mechanism_and_its_numbers(monkeypatch):
         "Gaussian(2)": (True, 0.5, 0.5),
         "SubsampledGaussian(1, 0.1)": (True, 1.0, 1.0),
         "GaussianMixture(1, 2 records at 0.1)": (True, 2.0, 2.0),
+        "LastIterate(1, 0.05, 40 steps)": (True, 0.0, None),
         "MatrixMechanism(3 bands, 1, cyclic)": (True, math.sqrt(4 * 1.390625), None),
         "dpsgd(9.4, 0.32768, 2000)": (True, math.sqrt(2000) / 9.4, math.sqrt(2000) / 9.4),
         "Deterministic(2, 4 epochs)": (True, 1.0, 1.0),

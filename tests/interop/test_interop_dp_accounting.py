@@ -45,6 +45,14 @@ SUPPORTED = {
         ev.MixtureOfGaussiansDpEvent(2.0, [0.0, 0.5], [0.9, 0.1]),
         (ADD, SPECIAL),
     ),
+    "several sensitivities": (
+        ev.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.8, 0.1, 0.1]),
+        (ADD, SPECIAL),
+    ),
+    "sample without replacement": (
+        ev.SampledWithoutReplacementDpEvent(100, 10, GAUSS),
+        (REPLACE, SPECIAL),
+    ),
     "tree": (ev.SingleEpochTreeAggregationDpEvent(2.0, [5, 8]), (SPECIAL,)),
     "truncated batches": (
         ev.TruncatedSubsampledGaussianDpEvent(1000, 0.1, 150, 2.0),
@@ -52,10 +60,9 @@ SUPPORTED = {
     ),
 }
 REFUSED = {
-    "sample without replacement": ev.SampledWithoutReplacementDpEvent(100, 10, GAUSS),
     "sample with replacement": ev.SampledWithReplacementDpEvent(100, 10, GAUSS),
     "best of several": ev.RepeatAndSelectDpEvent(GAUSS, 10.0, 1.0),
-    "two sensitivities": ev.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.8, 0.1, 0.1]),
+    "sensitivities of both signs": ev.MixtureOfGaussiansDpEvent(1.0, [-1.0, 1.0], [0.5, 0.5]),
     "several laplace on one sample": ev.PoissonSampledDpEvent(
         0.1, ev.SelfComposedDpEvent(ev.LaplaceDpEvent(1.0), 2)
     ),

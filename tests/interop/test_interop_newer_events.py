@@ -155,3 +155,26 @@ def test_truncated_batches_have_a_pair_of_their_own():
     found = from_event(ev.TruncatedSubsampledGaussianDpEvent(1000, 0.1, 150, 2.0)).mechanisms[0]
     assert isinstance(found, jaxgdp.TruncatedPoisson)
     assert (float(found.batch_size), float(found.dataset_size)) == (150.0, 1001.0)
+
+
+def test_mixtures_are_sums_of_what_is_alike():
+    """Weights of equal sensitivities count together, zeros of either kind as the rest."""
+    moves, weights = [2.0, 0.0, 1.0, 2.0, 9.0], [0.005, 0.8, 0.19, 0.005, 0.0]
+    found = from_event(ev.MixtureOfGaussiansDpEvent(1.5, moves, weights), ADD)
+    same = jaxgdp.GaussianMixture(1.5, [0.0, 1.0, 2.0], [0.8, 0.19, 0.01])
+    one, two = (jaxgdp.mu(jaxgdp.compose([(m, 20)])) for m in (found, same))
+    np.testing.assert_allclose([*one], [*two], rtol=1e-9)
+    mirrored = from_event(ev.MixtureOfGaussiansDpEvent(1.5, [-a for a in moves], weights), ADD)
+    np.testing.assert_allclose([*jaxgdp.mu(jaxgdp.compose([(mirrored, 20)]))], [*two], rtol=1e-9)
+
+
+def test_samples_without_replacement_are_batches_of_a_fixed_size():
+    inner = ev.SampledWithoutReplacementDpEvent(1000, 20, ev.GaussianDpEvent(2.0))
+    tree = inner
+    for relation, adjacency in ((SPECIAL, "add_remove"), (REPLACE, "replace_one")):
+        one = jaxgdp.epsilon(from_event(tree, relation), delta=1e-6)
+        run = jaxgdp.FixedSize(2.0, 20, 1000)
+        two = jaxgdp.epsilon(run, delta=1e-6, adjacency=adjacency)
+        np.testing.assert_allclose(one.upper, two.upper, rtol=1e-9)
+    with pytest.raises(ValueError, match="REPLACE_ONE or REPLACE_SPECIAL"):
+        from_event(tree, ADD)

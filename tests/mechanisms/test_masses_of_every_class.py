@@ -282,6 +282,9 @@ def _drawn(name, rng):
     if name in ("FromPMFs", "FromProfile", "FixedSize"):
         pair = next(iter(known_mechanisms()[name].examples.values()))().canonical()
         return pair, _table(pair)
+    if name == "LastIterate":
+        ((pair, _),) = jaxgdp.LastIterate(s, p, 20).gathered(1.0)
+        return pair, Gaussian(s, p)
     if name == "MatrixMechanism":
         sigma = 10.0 ** rng.uniform(-0.3, 1.0)
         run = jaxgdp.MatrixMechanism([1.0, 0.5], sigma, "BallsInBins(cycle=3)", 3)

@@ -15,8 +15,10 @@ from ...mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
     ExponentialMechanism,
+    FixedSize,
     FromPMFs,
     Gaussian,
+    GaussianMixture,
     Laplace,
     PureDP,
     RandomAllocation,
@@ -26,6 +28,7 @@ from ...mechanisms import (
     TruncatedPoisson,
 )
 from ...mechanisms.base import Mechanism
+from ...mechanisms.fixed_size import ReplacedInFixedSize
 from ...numerics.validation import ROUNDED_RATE
 from ..spent import Spent, Use
 from .discrete import (
@@ -252,9 +255,43 @@ def _mixture(at: _Place) -> Spent:
         return _NOTHING
     if sigma == 0.0:
         return _EVERYTHING
-    if sizes.size > 1 or np.unique(np.sign(moves[real])).size > 1:
-        raise at.unsupported(f"is supported with one sensitivity besides 0, got {list(moves)}")
-    return _sampled_gaussian(sigma / sizes[0], min(math.fsum(probs[real]), 1.0))
+    if np.unique(np.sign(moves[real])).size > 1:
+        raise at.unsupported(f"is supported with sensitivities of one sign, got {list(moves)}")
+    if sizes.size == 1:
+        return _sampled_gaussian(sigma / sizes[0], min(math.fsum(probs[real]), 1.0))
+    weights = [math.fsum(probs[real & (np.abs(moves) == size)]) for size in sizes]
+    rest = math.fsum(probs[~real])
+    return _use(GaussianMixture, sigma, (0.0, *sizes.tolist()), (rest, *weights))
+
+
+def _without_replacement(at: _Place) -> Spent:
+    """Batches of a fixed size, each drawn anew: of a record that counts as zero, or replaced."""
+    at.only(REPLACE, SPECIAL)
+    size, batch = at.whole("source_dataset_size"), at.whole("sample_size")
+    if batch > size:
+        message = f"sample_size of {at.name} must be at most {size}, got {batch}"
+        raise UnsupportedEvent(at.event, message, bad_value=True)
+    inner = at.event.event
+    if type(inner).__name__ != "GaussianDpEvent":
+        raise at.unsupported(f"is supported for a GaussianDpEvent inside, got {inner}")
+    sigma = _Place(inner, at.relation).at_least_zero("noise_multiplier")
+    if batch == 0 or sigma == math.inf:
+        return _NOTHING
+    if sigma == 0.0:
+        return _EVERYTHING
+    if batch == size:
+        return _gaussian_noise(sigma / at.reach)
+    kind = ReplacedInFixedSize if at.relation == REPLACE else FixedSize
+    try:
+        return _checked(_use(kind, sigma, float(batch), float(size)))
+    except ValueError as error:
+        raise at.unsupported(f"cannot be accounted for: {error}") from None
+
+
+def _checked(spent: Spent) -> Spent:
+    """The same, once its mechanism has been built."""
+    spent.mechanism()
+    return spent
 
 
 def _sampled_gaussian(sigma: float, p: float) -> Spent:
@@ -399,6 +436,7 @@ _RULES = {
     "ZCDpEvent": _zcdp,
     "SingleEpochTreeAggregationDpEvent": _tree,
     "MixtureOfGaussiansDpEvent": _mixture,
+    "SampledWithoutReplacementDpEvent": _without_replacement,
     "PoissonSampledDpEvent": _poisson,
     "TruncatedSubsampledGaussianDpEvent": _truncated,
     "RandomAllocationDpEvent": _allocation,

@@ -1,0 +1,27 @@
+"""Only the last model: the game of linear losses from below, all models from above."""
+
+import numpy as np
+import pytest
+
+import jaxgdp
+
+
+def test_lower_side_is_the_game_of_linear_losses():
+    last = jaxgdp.last_iterate(1.0, 0.01, 1000)
+    found = jaxgdp.epsilon(last, delta=1e-5)
+    # (Annamalai et al. 2024: 1.277756)
+    assert 1.277 <= found.lower <= 1.277757
+    above = jaxgdp.epsilon(jaxgdp.dpsgd(1.0, 0.01, 1000), delta=1e-5)
+    assert found.upper >= above.lower and found.upper <= 1.001 * above.upper
+
+
+def test_one_step_without_sampling_has_both_sides():
+    found = jaxgdp.mu(jaxgdp.last_iterate(2.0, 1.0, 1))
+    assert found.lower <= 0.5 <= found.upper and found.upper - found.lower <= 2e-3
+
+
+def test_steps_out_of_range_are_refused_by_name():
+    with pytest.raises(ValueError, match="num_steps must be a whole number from 1 to 10000"):
+        jaxgdp.last_iterate(1.0, 0.1, 20_000)
+    assert jaxgdp.last_iterate([1.0, 2.0], 0.1, 5).shape == (2,)
+    assert np.all(jaxgdp.mu(jaxgdp.last_iterate([1.0, 2.0], 0.1, 5)).lower > 0.0)
