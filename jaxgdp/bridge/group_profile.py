@@ -26,7 +26,7 @@ def group_profile(
     FPR is at most that of one record, k times over: T_k = T ∘ … ∘ T, that is f_k = 1 − (1 − f)^∘k
     (Dong, Roth & Su 2022, Theorem 2.14). The upper sides of the mechanism's own bracket are taken,
     and between two FPRs the larger TPR, so the profile is an upper bound. It is no lower one:
-    where the mechanism of the group is known, use :func:`jaxgdp.mechanisms.groups.group_privacy`.
+    where the mechanism of the group is known, use :func:`jaxgdp.mechanisms.of_groups.group_privacy`.
 
     Args:
         mechanism: any mechanism or composition, unbatched, for add-or-remove neighbours.

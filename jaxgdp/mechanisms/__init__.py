@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from .from_profile import FromProfile
     from .gaussian import Gaussian
     from .gaussian_mixture import GaussianMixture
-    from .groups import group_privacy
     from .histograms import histogram
     from .laplace import Laplace
     from .last_model import LastIterate, last_iterate
     from .matrix_mechanism import MatrixMechanism
+    from .of_groups import group_privacy
     from .partition_selection import PartitionSelection
     from .pure_dp import PureDP
     from .random_allocation import RandomAllocation
@@ -100,7 +100,7 @@ _HOMES = {
     "ThresholdedGaussian": "thresholded",
     "ThresholdedLaplace": "thresholded",
     "TruncatedPoisson": "truncated_poisson",
-    "group_privacy": "groups",
+    "group_privacy": "of_groups",
     "last_iterate": "last_model",
 }
 
