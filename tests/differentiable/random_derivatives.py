@@ -147,7 +147,7 @@ def case(seed: int) -> Case:
     # (an FNR is what a TPR lacks to 1, and may be as small as a loss is large)
     largest = count * _LOSS[name](at, make) if name in _LOSS else 0.0
     if name in ("Gaussian", "Deterministic"):
-        largest = 60.0 + float(law(mpf(at), count).parameter) ** 2 / 8.0
+        largest = 350.0 + float(law(mpf(at), count).parameter) ** 2 / 8.0
     digits = exact.DIGITS + int(largest)
     quantity = str(rng.choice(quantities))
     asked = quantity.removeprefix("log_")

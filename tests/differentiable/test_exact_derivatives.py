@@ -56,14 +56,14 @@ def test_random_settings(seed):
 @pytest.mark.nightly
 @pytest.mark.parametrize("hundred", range(20))
 def test_two_thousand_random_settings(hundred):
-    """None is wrong, and of a hundred at most a third is refused."""
+    """None is wrong, and of a hundred at most 15 are refused (seven on average)."""
     refused = 0
     for seed in range(100 * hundred, 100 * hundred + 100):
         one = random_derivatives.case(seed)
         verdict = random_derivatives.judged(one)
         assert verdict.word != random_derivatives.WRONG, (one.text, verdict)
         refused += verdict.word == random_derivatives.REFUSED
-    assert refused <= 33
+    assert refused <= 15
 
 
 def test_programs_and_batches():

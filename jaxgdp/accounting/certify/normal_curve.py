@@ -27,8 +27,9 @@ class Thresholds(NamedTuple):
     tilt: Float[Array, " thresholds"]
 
 
-class _Profile(NamedTuple):
-    """log δ and log(1 − δ) at thresholds, each on the same side."""
+class Profile(NamedTuple):
+    """log δ and log(1 − δ) at thresholds, each on the same side: δ from above is 1 − δ from
+    below."""
 
     log_delta: Array
     log_rest: Array
@@ -63,7 +64,7 @@ def _placed(sums: _Sums) -> tuple[Array, ...]:
     return sums.loss[sums.is_steep], sums.loss[~sums.is_steep]
 
 
-def _profile_of(sums: _Sums, log_infinity: float, side: int) -> _Profile:
+def _profile_of(sums: _Sums, log_infinity: float, side: int) -> Profile:
     """Bounds from below (side 0) or above (side 1) on δ, and those that follow on 1 − δ."""
     high, low = _placed(sums)
     log_delta = np.empty_like(sums.loss)
@@ -75,7 +76,7 @@ def _profile_of(sums: _Sums, log_infinity: float, side: int) -> _Profile:
     tighter = np.maximum if side else np.minimum
     log_rest[~sums.is_steep] = tighter(rest, log_rest[~sums.is_steep])
     tighter = np.minimum if side else np.maximum
-    return _Profile(tighter(log_delta, log1mexp(log_rest)), log_rest)
+    return Profile(tighter(log_delta, log1mexp(log_rest)), log_rest)
 
 
 def dominating_half(parts: Parts, at: Thresholds) -> Vertices:
@@ -95,18 +96,34 @@ def dominating_half(parts: Parts, at: Thresholds) -> Vertices:
     top = parts.largest()
     if at.loss[-1] < top < np.inf:
         end = np.array([last])
-        found = _Profile(
+        found = Profile(
             *(np.append(*both) for both in zip(found, (end, log1mexp(end)), strict=True))
         )
         at = Thresholds(np.append(at.loss, top), np.append(at.tilt, np.nan))
-    t, (log_delta, log_rest) = at.loss, _plausible(at.loss, found)
+    return profile_half(at.loss, found, top, last)
+
+
+def profile_half(
+    t: Array, found: Profile, top: float = np.inf, log_infinity: float = -np.inf
+) -> Vertices:
+    """Vertices from above, of upper bounds on δ at increasing thresholds, the first one 0.
+
+    Args:
+        t: thresholds.
+        found: upper bounds on δ at each, and lower ones on 1 − δ.
+        top: threshold beyond which nothing but what lies at +∞ is left.
+        log_infinity: log of that.
+
+    Method: docs/method/limit.md#limit-curve
+    """
+    log_delta, log_rest = _plausible(t, found)
     keep = _hull(t, log_delta, log_rest)
     t, log_delta, log_rest = t[keep], log_delta[keep], log_rest[keep]
-    rates = _corners(t, _Profile(log_delta, log_rest))
-    return _row(t, rates, rates[0] > -np.inf, top, last)
+    rates = _corners(t, Profile(log_delta, log_rest))
+    return row(t, rates, rates[0] > -np.inf, top, log_infinity)
 
 
-def _corners(t: Array, found: _Profile) -> tuple[Array, Array, Array]:
+def _corners(t: Array, found: Profile) -> tuple[Array, Array, Array]:
     """log FPR, log TPR and log FNR where the lines of each two thresholds that follow each other
     meet, or where the steeper one meets TPR 1, if that comes first: a corner that lies above 1 and
     were only lowered to it would have lines below those of its thresholds.
@@ -127,7 +144,7 @@ def _corners(t: Array, found: _Profile) -> tuple[Array, Array, Array]:
     return log_alpha, log_tpr, log_beta
 
 
-def _plausible(t: Array, found: _Profile) -> _Profile:
+def _plausible(t: Array, found: Profile) -> Profile:
     """Upper bounds on δ, and lower ones on 1 − δ, that are those of one curve, with FPRs and TPRs
     of at most 1.
 
@@ -148,7 +165,7 @@ def _plausible(t: Array, found: _Profile) -> _Profile:
     log_rest = np.minimum(np.maximum(log_rest, carried), 0.0)
     delta_of_rest = log1mexp(log_rest)
     delta_of_rest = delta_of_rest + log_error(log_rest, delta_of_rest)
-    return _Profile(np.minimum(log_delta, delta_of_rest), log_rest)
+    return Profile(np.minimum(log_delta, delta_of_rest), log_rest)
 
 
 def _log_slope(t: Array, log_delta: Array, log_rest: Array, i, j) -> Array:
@@ -210,7 +227,7 @@ def achieved_half(parts: Parts, at: Thresholds) -> Vertices:
     log_beta = np.where(plain, np.minimum(missed, 0.0), log1mexp(log_tpr))
     log_tpr = np.where(plain, log1mexp(log_beta), log_tpr)
     used = (log_tpr > log_alpha) & (log_alpha > -np.inf) & (log_alpha < 0.0)
-    return _row(np.append(t, t[-1]), (log_alpha, log_tpr, log_beta), used, -np.inf, -np.inf)
+    return row(np.append(t, t[-1]), (log_alpha, log_tpr, log_beta), used, -np.inf, -np.inf)
 
 
 def _rates(sums: _Sums) -> tuple[normal_bounds.LogBounds, Array]:
@@ -224,7 +241,7 @@ def _rates(sums: _Sums) -> tuple[normal_bounds.LogBounds, Array]:
     return normal_bounds.LogBounds(lower, upper), missed
 
 
-def _row(
+def row(
     at: Array, log_rates: tuple[Array, ...], used: Array, top: float, log_infinity: float
 ) -> Vertices:
     """One piece, with the ends of its slopes and of the curve."""

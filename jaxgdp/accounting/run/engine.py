@@ -80,7 +80,8 @@ def answer(
     known = closed_forms.find(groups)
     number, left = len(known), np.array([each is None for each in known])
     long = without_lattice.served(groups, left)
-    if np.all(left) and not np.any(long.tried):
+    jumps = left & without_lattice.jumps_tell(groups, question)
+    if np.all(left) and not np.any(long.tried | jumps):
         return _by_lattices(groups, question, progress, max_size, executor)
     # a curve in closed form needs no lattice, nor do most very long runs
     found = RunningBrackets(number, question)
@@ -97,6 +98,10 @@ def answer(
         found.put(rows, without_lattice.answer(groups, rows, question.take(rows, number)))
         met = np.all(found.width_over_promise(question.rtol, rows) <= 1.0, axis=0)
         left[rows] = ~(long.hopeless[rows] | met)
+    for row in map(int, np.flatnonzero(jumps & left)):
+        own = question.take(np.array([row]), number)
+        without_lattice.narrow_by_jumps(groups, row, own, found.results)
+        left[row] = np.max(found.width_over_promise(question.rtol, np.array([row]))) > 1.0
     progress(int(np.count_nonzero(~left)))
     others = np.flatnonzero(left)
     if len(others):

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...bracket import Bracket
+from ...mechanisms import SubsampledGaussian
 from ...mechanisms.composition import Groups
 from ...numerics.precision import with_float64
 from ...numerics.shapes import Bool, Int
-from ..certify import closed_forms, finite_laws, normal_curve
+from ..certify import closed_forms, counted_jumps, finite_laws, normal_curve
+from ..certify.counted_jumps import SampledRun
 from ..certify.curve import Curve, gaussian_parts
 from ..certify.discrete_pairs import coarsened_pair, dominating_pair
 from ..certify.tilted_moments import Parts, tilted_sum
@@ -26,6 +28,7 @@ _POINTS, _THRESHOLDS = 2048, 192  # of one step, and of a half-curve, in the fir
 _FEW_POINTS, _SHALLOW = 512, 40.0  # of one step, and how deep, to see whether a sum is normal
 _NEARLY_NORMAL = 0.02  # Lyapunov ratio up to which it is taken for that
 _FINER = (2, 5)  # times as many of them in the second one
+_MOST_COUNTED = 160  # outputs that a test wants to be large, at most
 _HELPS = 0.8  # part of a width that a first curve has to leave at most, for a second one
 
 
@@ -158,8 +161,9 @@ def answer(groups: Groups, rows: Int[np.ndarray, " rows"], question: Question) -
 
 @with_float64
 def narrow_what_is_wide(groups: Groups, question: Question, found: Answer) -> None:
-    """Narrow the numbers that lattices left wider than promised, by moments, in place: a last
-    resort for sums of many uses, which ends where a first curve hardly helps.
+    """Narrow the numbers that lattices left wider than promised, in place: by the number of jumps,
+    and by moments, a last resort for sums of many uses, which ends where a first curve hardly
+    helps.
 
     Args:
         groups, question: of the whole batch.
@@ -171,21 +175,81 @@ def narrow_what_is_wide(groups: Groups, question: Question, found: Answer) -> No
     if not tight or question.keep:
         return
     uses = np.asarray(sum(np.sum(count, axis=-1) for _, count in groups))
-    number = len(uses)
     with np.errstate(all="ignore"):
-        for row in np.flatnonzero(uses >= limit_plan.FEWEST_USES):
-            own, located = question.take(np.array([row]), number), ()
-            for finer in ((1, 1), _FINER):
-                before = _worst(found.results, own, int(row))
-                if before <= 1.0:
-                    break
-                curve = _curve(groups, int(row), _reach(own, located), question.rtol, finer)
-                curve = closed_forms.oriented(curve, question.adjacency)
-                for name, bracket in closed_forms.read([curve], own).items():
-                    _narrow(found.results[name], int(row), bracket)
-                if not _worst(found.results, own, int(row)) <= _HELPS * before:
-                    break
-                located = _located(curve, own)
+        for row in map(int, range(len(uses))):
+            own = question.take(np.array([row]), len(uses))
+            if _worst(found.results, own, row) <= 1.0:
+                continue
+            narrow_by_jumps(groups, row, own, found.results)
+            if uses[row] >= limit_plan.FEWEST_USES:
+                _narrow_by_moments(groups, row, own, found.results)
+
+
+def _narrow_by_moments(
+    groups: Groups, row: int, own: Question, results: dict[str, Bracket]
+) -> None:
+    located: tuple[float, ...] = ()
+    for finer in ((1, 1), _FINER):
+        before = _worst(results, own, row)
+        if before <= 1.0:
+            return
+        curve = _curve(groups, row, _reach(own, located), own.rtol, finer)
+        curve = closed_forms.oriented(curve, own.adjacency)
+        for name, bracket in closed_forms.read([curve], own).items():
+            _narrow(results[name], row, bracket)
+        if not _worst(results, own, row) <= _HELPS * before:
+            return
+        located = _located(curve, own)
+
+
+def jumps_tell(groups: Groups, question: Question) -> Bool[np.ndarray, " settings"]:
+    """Settings for which the number of jumps most likely says all that is asked."""
+    number = len(groups[0][1])
+    found = np.zeros(number, bool)
+    if question.keep or not any(isinstance(m, SubsampledGaussian) for m, _ in groups):
+        return found
+    for row in range(number):
+        run = _sampled_run(groups, row)
+        found[row] = run is not None and limit_plan.jumps_tell(run)
+    return found
+
+
+@with_float64
+def narrow_by_jumps(groups: Groups, row: int, own: Question, results: dict[str, Bracket]) -> None:
+    """Narrow the numbers of a setting by the number of its steps with the record, where these are
+    few and tell much; in place.
+
+    Args:
+        groups: of the whole batch.
+        row: the setting's.
+        own: what is asked of it.
+        results: of the whole batch.
+
+    Method: docs/method/limit.md#jumps
+    """
+    run = _sampled_run(groups, row)
+    if run is None or not limit_plan.may_have_jumps(run):
+        return
+    thresholds, places = limit_plan.jump_thresholds(run), limit_plan.jump_places(run)
+    parts = gaussian_parts(take(groups, row))
+    with np.errstate(all="ignore"):
+        curve = counted_jumps.both_sides(run, thresholds, places, _MOST_COUNTED, parts)
+        curve = closed_forms.oriented(curve, own.adjacency)
+        for name, bracket in closed_forms.read([curve], own).items():
+            _narrow(results[name], row, bracket)
+
+
+def _sampled_run(groups: Groups, row: int) -> SampledRun | None:
+    """The one sampled Gaussian mechanism that a setting consists of, if it does."""
+    found: list[SampledRun] = []
+    for stacked, counts in groups:
+        for k in np.flatnonzero(counts[row] > 0.0):
+            mechanism = take(stacked, (row, k))
+            if not isinstance(mechanism, SubsampledGaussian):
+                return None
+            sigma, p = float(mechanism.noise_multiplier), float(mechanism.sampling_prob)
+            found.append(SampledRun(sigma, p, float(counts[row, k])))
+    return found[0] if len(found) == 1 and found[0].p > 0.0 else None
 
 
 def _narrow(known: Bracket, row: int, found: Bracket) -> None:

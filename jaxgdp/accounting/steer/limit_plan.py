@@ -13,6 +13,7 @@ import numpy as np
 from ...mechanisms.base import Mechanism
 from ...numerics import namespace as xp
 from ...numerics.shapes import Array, Bool, Float
+from ..certify.counted_jumps import MOST_JUMPS, SampledRun
 from ..certify.normal_curve import Thresholds
 from ..certify.tilted_moments import Parts, tilted_sum
 from .cumulants import composed, quadrature
@@ -24,6 +25,9 @@ _LARGEST_TILT = 1e15
 FEWEST_USES = 1e3  # below which lattices are small whatever is asked
 MANY_USES = 1e7  # from which on moments are enough for most numbers
 MOST_USES = 1e11  # from which on the rounding of that many uses is all that a lattice would show
+# of jumps: numbers of them and places of each that are looked at, and the noise up to which a
+# single one is told from none as a rule, and almost for certain
+_JUMPS, _PLACES, _LITTLE_NOISE, _HARDLY_ANY_NOISE = 24, 97, 0.5, 0.12
 _FAR = 2e4  # −log of the error rates in the middle of the curve, beyond which they decide nothing
 
 
@@ -54,6 +58,33 @@ def loss_points(mechanism: Mechanism, depth: float, number: int) -> Float[np.nda
     nodes = nodes[np.isfinite(nodes)]
     between = np.linspace(0.0, len(nodes) - 1.0, max(number, 2))
     return np.unique(np.interp(between, np.arange(len(nodes)), nodes))
+
+
+def jump_thresholds(run: SampledRun) -> Float[np.ndarray, " thresholds"]:
+    """Thresholds about the losses of so many steps with the record, from 0 on."""
+    mean = run.p * run.steps
+    most = min(run.steps, mean + 8.0 * np.sqrt(mean) + 12.0)
+    number = np.unique(np.rint(np.linspace(1.0, max(most, 1.0), _JUMPS)))
+    deviations = np.sqrt(number) / run.sigma
+    places = 0.5 * deviations**2 + np.linspace(-8.5, 8.5, _PLACES)[:, None] * deviations
+    small = np.geomspace(1e-6, 1.0, _PLACES)
+    found = np.unique(np.concatenate([[0.0], small, places[places > 0.0]]))
+    return found[np.concatenate([[True], np.diff(found) > 1e-12 * found[1:]])]
+
+
+def jump_places(run: SampledRun) -> Float[np.ndarray, " places"]:
+    """Outputs, in deviations of the noise, that tell a step with the record from others."""
+    return np.linspace(0.0, min(1.0 / run.sigma + 4.0, _MOST_DEPTH), _PLACES)
+
+
+def may_have_jumps(run: SampledRun) -> bool:
+    """Whether single steps with the record are told from others, nearly."""
+    return run.sigma <= _LITTLE_NOISE and run.p * run.steps <= MOST_JUMPS
+
+
+def jumps_tell(run: SampledRun) -> bool:
+    """Whether they are told from others so surely that nothing else counts."""
+    return run.p < 1.0 and run.sigma <= _HARDLY_ANY_NOISE and may_have_jumps(run)
 
 
 def may_be_far(groups: tuple) -> Bool[np.ndarray, " settings"]:

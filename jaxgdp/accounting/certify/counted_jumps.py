@@ -1,0 +1,178 @@
+"""Both sides of a sampled Gaussian mechanism of little noise, by how many steps had the record.
+
+Where a single step with the record is told from others almost for certain, what counts is how many
+there are. From above they are shown to the attacker; from below the attacker counts steps whose
+output is large. Both are sums over that number, in closed form."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...numerics.errors import LOGS, UNIT
+from ...numerics.normal import log1mexp, log_ndtr
+from ...numerics.shapes import Array, Float
+from ...pairs.known_curves import GaussianCurve
+from ...pairs.known_curves.base import REMOVE
+from .curve import Curve, GaussianParts
+from .finite_laws import padded
+from .normal_curve import Profile, profile_half, row
+from .vertices import Vertices
+
+# absolute, of a log of a binomial probability or of a sum of them: up to a thousand logs of up to
+# 40 and their partial sums, probabilities known to log_ndtr's digits times the number of tries
+_BINOMIAL = 1e-7
+MOST_JUMPS = 500.0  # expected, that this serves
+_MOST = 1024  # numbers of jumps that are looked at
+
+
+class SampledRun(NamedTuple):
+    """T steps of N(0, σ²) against (1 − p)·N(0, σ²) + p·N(1, σ²)."""
+
+    sigma: float
+    p: float
+    steps: float
+
+
+class Counts(NamedTuple):
+    """Logs of Pr[J = j] of a binomial number J, for j = 0, 1, …, and of a bound on the probability
+    that J is larger."""
+
+    log_mass: Float[Array, " counts"]
+    log_rest: float
+
+
+def counts(steps: float, log_p: float) -> Counts:
+    """Of so many tries with probability p of at most MOST_JUMPS expected, up to where little is
+    left.
+
+    C(T, j) is a product of j quotients, and the rest is at most a geometric series.
+
+    Method: docs/method/limit.md#jumps
+    """
+    log_q = float(log1mexp(log_p))
+    mean = steps * np.exp(log_p)
+    last = int(min(steps, mean + 40.0 + 9.0 * np.sqrt(mean), _MOST))
+    j = np.arange(1.0, last + 1.0)
+    ways = np.concatenate([[0.0], np.cumsum(np.log((steps - j + 1.0) / j))])
+    number = np.arange(last + 1.0)
+    others = np.where(number < steps, (steps - number) * log_q, 0.0)
+    log_mass = ways + number * log_p + others
+    if last == steps:
+        return Counts(log_mass, -np.inf)
+    # (each next probability is less than so many times the one before)
+    log_ratio = np.log((steps - last) / (last + 1.0)) + log_p - log_q
+    beyond = log_mass[-1] + log_ratio - log1mexp(log_ratio) if log_ratio < 0.0 else 0.0
+    return Counts(log_mass, min(float(beyond) + _BINOMIAL, 0.0))
+
+
+def dominating_half(run: SampledRun, thresholds: Float[Array, " thresholds"]) -> Vertices:
+    """Vertices from above, where it is shown how many steps had the record: the same for both
+    orders.
+
+    Args:
+        run: as it is.
+        thresholds: increasing, the first one 0.
+
+    Method: docs/method/limit.md#jumps
+    """
+    found = counts(run.steps, float(np.log(run.p)))
+    number = np.arange(1.0, len(found.log_mass))
+    mu = np.sqrt(number) / run.sigma
+    curve = GaussianCurve(mu * (1.0 - 8.0 * UNIT), mu * (1.0 + 8.0 * UNIT))
+    at = thresholds[:, None]
+    with np.errstate(all="ignore"):
+        delta = curve.log_delta(REMOVE, at).upper + found.log_mass[1:]
+        rest = curve.log_one_minus_delta(REMOVE, at).lower + found.log_mass[1:]
+    log_delta = np.logaddexp.reduce(delta, axis=1) + _BINOMIAL
+    log_delta = np.minimum(np.logaddexp(log_delta, found.log_rest), 0.0)
+    log_rest = np.logaddexp(np.logaddexp.reduce(rest, axis=1), found.log_mass[0]) - _BINOMIAL
+    return profile_half(thresholds, Profile(log_delta, np.minimum(log_rest, 0.0)))
+
+
+class _Tests(NamedTuple):
+    """Logs of the probabilities, under one law, that at least k of the outputs are large, from
+    above and from below, and that fewer are, from above and from below; k = 1, 2, …"""
+
+    most: Array
+    least: Array
+    most_fewer: Array
+    least_fewer: Array
+
+
+def _tests(found: Counts, number: int) -> _Tests:
+    mass = np.full(_MOST + 2, -np.inf)
+    mass[: len(found.log_mass)] = found.log_mass
+    below = np.logaddexp.accumulate(mass)[:number]
+    above = np.logaddexp.accumulate(mass[::-1])[::-1][1 : number + 1]
+    most = np.minimum(np.logaddexp(above, found.log_rest) + _BINOMIAL, 0.0)
+    most_fewer = np.minimum(np.logaddexp(below, found.log_rest) + _BINOMIAL, 0.0)
+    return _Tests(most, above - _BINOMIAL, most_fewer, below - _BINOMIAL)
+
+
+def achieved_halves(
+    run: SampledRun, places: Float[Array, " places"], number: int
+) -> tuple[Vertices, Vertices]:
+    """Tests that count the steps whose output is larger than some place, from below; of both
+    orders.
+
+    Args:
+        run: as it is.
+        places: in standard deviations of the noise; those are left out where too many outputs are
+            larger.
+        number: how many outputs have to be larger, at most.
+
+    Method: docs/method/limit.md#jumps
+    """
+    plus, minus = [], []
+    for z in places:
+        absent = float(log_ndtr(-z))
+        present = np.log(run.p) + float(log_ndtr(1.0 / run.sigma - z))
+        present = (
+            float(np.logaddexp(np.log1p(-run.p) + absent, present)) if run.p < 1.0 else present
+        )
+        if not run.steps * np.exp(max(absent, present)) <= MOST_JUMPS:
+            continue
+        null, other = (_tests(counts(run.steps, a), number) for a in (absent, present))
+        plus.append((null.most, other.least, other.most_fewer))
+        minus.append((other.most_fewer, null.least_fewer, null.most))
+    return _best(plus), _best(minus)
+
+
+def _best(tests: list[tuple[Array, Array, Array]]) -> Vertices:
+    """Tests of which none of a smaller FPR has a larger TPR, from the largest FPR on."""
+    log_alpha, log_tpr, log_beta = (
+        (np.concatenate(column) for column in zip(*tests, strict=True))
+        if tests
+        else np.zeros((3, 0))
+    )
+    log_tpr = np.maximum(log_tpr, log1mexp(log_beta) - LOGS)
+    order = np.lexsort((-log_tpr, log_alpha))
+    log_alpha, log_tpr, log_beta = log_alpha[order], log_tpr[order], log_beta[order]
+    sure = (log_tpr > log_alpha) & (log_alpha > -np.inf) & (log_alpha < 0.0)
+    gain = np.maximum.accumulate(np.append(-np.inf, np.where(sure, log_tpr, -np.inf)))[:-1]
+    fewer = np.minimum.accumulate(np.append(0.0, np.where(sure, log_beta, 0.0)))[:-1]
+    keep = np.flatnonzero(sure & ((log_tpr > gain) | (log_beta < fewer)))[::-1]
+    keep = keep if len(keep) else np.zeros(0, int)
+    rates = log_alpha[keep], log_tpr[keep], log_beta[keep]
+    if not len(keep):
+        rates, used = (np.zeros(1), np.zeros(1), np.zeros(1)), np.zeros(1, bool)
+    else:
+        used = np.ones(len(keep), bool)
+    at = np.maximum.accumulate(np.maximum(rates[1] - rates[0], 0.0))
+    return row(np.append(at, at[-1]), rates, used, -np.inf, -np.inf)
+
+
+def both_sides(
+    run: SampledRun,
+    thresholds: Float[Array, " thresholds"],
+    places: Float[Array, " places"],
+    number: int,
+    parts: GaussianParts,
+) -> Curve:
+    """Both sides of the curve of a run, in the order of removing a record."""
+    above = dominating_half(run, thresholds)
+    plus, minus = achieved_halves(run, places, number)
+    upper, _, below_plus, below_minus = padded([above, above, plus, minus])
+    return Curve(upper, upper, below_plus, below_minus, *parts)

@@ -1,0 +1,115 @@
+"""Bounds by the number of steps with the record, against exact single steps and exact binomials."""
+
+import jax
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+
+import jaxgdp
+from jaxgdp.accounting.certify import closed_forms, counted_jumps
+from jaxgdp.accounting.certify.counted_jumps import SampledRun
+from jaxgdp.accounting.certify.curve import GaussianParts
+from jaxgdp.accounting.question import Question
+from jaxgdp.accounting.run import without_lattice
+from jaxgdp.accounting.steer import limit_plan
+from jaxgdp.quantities.registry import REGISTRY
+
+ASKED = [
+    ("tpr", 1e-12),
+    ("tpr", 1e-6),
+    ("tpr", 0.01),
+    ("tpr", 0.4),
+    ("delta", 0.01),
+    ("delta", 3.0),
+]
+ASKED += [("epsilon", 1e-9), ("epsilon", 1e-3), ("advantage", None), ("mu", None)]
+ASKED += [("bayes_risk", 0.1), ("beta", 1e-4), ("approximate_mu", 1e-7)]
+
+
+def _brackets(run, adjacency, asked=ASKED):
+    """Numbers of a run, whatever steering thinks of it."""
+    thresholds, places = limit_plan.jump_thresholds(run), limit_plan.jump_places(run)
+    parts = GaussianParts(np.float64(np.sqrt(run.steps) / run.sigma), np.float64(0.0))
+    with np.errstate(all="ignore"):
+        curve = counted_jumps.both_sides(run, thresholds, places, 40, parts)
+        for name, at in asked:
+            question = Question(1e-3, 1e-10, adjacency, ((REGISTRY[name], at),))
+            oriented = closed_forms.oriented(curve, question.adjacency)
+            found = closed_forms.read([oriented], question)[name]
+            yield name, at, float(found.lower[0]), float(found.upper[0])
+
+
+@pytest.mark.parametrize("adjacency", ["remove", "add", "add_remove"])
+@pytest.mark.parametrize(
+    "sigma, p", [(0.1, 0.01), (0.2, 1e-7), (0.3, 0.5), (0.9, 0.03), (3.0, 0.2)]
+)
+def test_single_steps_are_within_both_sides(sigma, p, adjacency):
+    step = jaxgdp.SubsampledGaussian(sigma, p)  # (one use is known in closed form)
+    for name, at, low, high in _brackets(SampledRun(sigma, p, 1.0), adjacency):
+        given = {} if at is None else {REGISTRY[name].argument: at}
+        exact = jaxgdp.measure(step, name, adjacency=adjacency, **given)[name]
+        assert low <= exact.upper * (1.0 + 1e-9) + 1e-300
+        assert exact.lower <= high * (1.0 + 1e-9) + 1e-300
+
+
+def _without_noise(p, steps):
+    """TPR at FPR 0, and the advantage, where a jump is told from others for certain."""
+    return float(-mp.expm1(steps * mp.log1p(-mpf(p))))
+
+
+@pytest.mark.parametrize(
+    "sigma, p, steps", [(0.05, 0.01, 1000), (0.05, 4e-8, 10**7), (0.03, 1e-3, 20), (0.02, 0.5, 30)]
+)
+def test_jumps_that_are_certain_leave_their_number(sigma, p, steps):
+    exact = _without_noise(p, steps)
+    asked = [("advantage", None)]
+    ((_, _, low, high),) = _brackets(SampledRun(sigma, p, steps), "add", asked)
+    assert low <= exact <= high and high - low <= 1e-5 * exact
+    low, high = jaxgdp.measure(jaxgdp.dpsgd(sigma, p, steps), "tpr", fpr=1e-7).tpr
+    # (TPR is at most that, and a share of what is left)
+    assert low <= exact + 1e-7 and exact * (1.0 - 1e-6) <= high
+    assert high - low <= 1e-3 * high
+
+
+@pytest.mark.parametrize(
+    "steps, p", [(1, 0.3), (7, 0.9), (400, 0.02), (10**9, 3e-7), (10**12, 1e-14)]
+)
+def test_counts_hold_binomial_probabilities(steps, p):
+    found = counted_jumps.counts(float(steps), float(np.log(p)))
+    with mp.workdps(60):
+        share = mp.exp(mpf(float(np.log(p))))
+        exact = [
+            mp.log(mp.binomial(steps, j)) + j * mp.log(share) + (steps - j) * mp.log1p(-share)
+            for j in range(len(found.log_mass))
+        ]
+        assert all(abs(a - mpf(b)) < 1e-9 for a, b in zip(exact, found.log_mass, strict=True))
+        left = 1 - mp.fsum(mp.exp(x) for x in exact)
+        assert left <= mp.exp(mpf(found.log_rest)) * (1 + mpf(10) ** -30) + mpf(10) ** -50
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(60))
+def test_lattices_and_jumps_agree(seed):
+    """Wherever both know something, whatever steering thinks of it."""
+    generator = np.random.default_rng([35, seed])
+    log_uniform = lambda low, high: float(np.exp(generator.uniform(np.log(low), np.log(high))))
+    sigma, steps = log_uniform(0.12, 2.0), round(log_uniform(1.0, 1e5))
+    p = log_uniform(1e-8, min(0.5, 50.0 / steps))
+    adjacency = str(generator.choice(["remove", "add", "add_remove"]))
+    run = jaxgdp.dpsgd(sigma, p, steps)
+    for name, at, low, high in _brackets(SampledRun(sigma, p, float(steps)), adjacency):
+        given = {} if at is None else {REGISTRY[name].argument: at}
+        lattice = jaxgdp.measure(run, name, adjacency=adjacency, executor="eager", **given)[name]
+        assert low <= lattice.upper * (1.0 + 1e-9) + 1e-300, (sigma, p, steps, name, at)
+        assert lattice.lower <= high * (1.0 + 1e-9) + 1e-300, (sigma, p, steps, name, at)
+
+
+def test_other_compositions_are_left_alone():
+    for run in (
+        jaxgdp.compose([(jaxgdp.SubsampledGaussian(0.1, 0.1), 3), (jaxgdp.Laplace(1.0), 1)]),
+        jaxgdp.compose([(jaxgdp.SubsampledGaussian(0.1, p), 3) for p in (0.1, 0.2)]),
+        jaxgdp.RandomizedResponse(1.0),
+    ):
+        stacked = jaxgdp.compose([(run, 1)]).stacked()
+        groups = jax.tree.map(lambda leaf: np.asarray(leaf)[None], stacked)
+        assert without_lattice._sampled_run(groups, 0) is None
