@@ -20,7 +20,16 @@ does not exceed the truth. Epsilon* is an estimate and bounds no mechanism."""
 
 from . import canaries, mixtures
 from .bound import Bound
-from .canaries import coins, count_right, directions, gradient_scores, guess, insert, loss_scores
+from .canaries import (
+    coins,
+    count_right,
+    directions,
+    gradient_scores,
+    guess,
+    insert,
+    likelihood_ratio_scores,
+    loss_scores,
+)
 from .claims import Claim, as_claim, zero_concentrated
 from .epsilon_star import epsilon_star, epsilon_star_interval
 from .many_runs import (
@@ -61,6 +70,7 @@ __all__ = [
     "gradient_scores",
     "guess",
     "insert",
+    "likelihood_ratio_scores",
     "loss_scores",
     "lower_bounds",
     "mixtures",

@@ -118,6 +118,52 @@ def loss_scores(loss: Callable, parameters: Any, canaries: Any):
     return -jax.vmap(loss, in_axes=(None,) + (0,) * len(canaries))(parameters, *canaries)
 
 
+def likelihood_ratio_scores(
+    loss: Callable, parameters: Any, references: Any, included: ArrayLike, canaries: Any
+):
+    """Likelihood-ratio scores with reference models (Carlini et al. 2022), one normal law a canary.
+
+    Every canary's losses under reference models trained with it and without it are fitted by two
+    normal laws of one variance; the score is the log ratio of their densities at the loss of the
+    audited model.
+
+    Args:
+        loss: function (parameters, *record) → scalar loss of one record.
+        parameters: of the audited model.
+        references: of the reference models, stacked along a leading axis of every leaf.
+        included: which canaries each reference model was trained on, shape (models, m); each canary
+            is in two models at least, and out of two.
+        canaries: tuple of arrays with a leading axis, one entry per canary.
+
+    Returns:
+        Scores, shape (m,), larger the more likely in.
+
+    Raises:
+        ValueError: a shape that does not fit, or a canary with too few models.
+
+    Example:
+        >>> loss, record = lambda w, x: (w - x) ** 2, (jnp.array([1.0]),)
+        >>> models, included = jnp.array([0.9, 1.1, 3.0, 3.2]), [[True], [True], [False], [False]]
+        >>> bool(likelihood_ratio_scores(loss, 1.0, models, included, record)[0] > 0)
+        True
+    """
+    inside = np.asarray(included, bool)
+    others = jax.vmap(lambda each: loss_scores(loss, each, canaries))(references)
+    own = loss_scores(loss, parameters, canaries)
+    if inside.shape != others.shape or np.any((inside.sum(0) < 2) | ((~inside).sum(0) < 2)):
+        raise ValueError(
+            f"included must have shape {others.shape}, with two models at least with and two without"
+            f" every canary, got shape {inside.shape}"
+        )
+    count = lambda mask: jnp.sum(mask, axis=0)
+    mean = lambda mask: jnp.sum(jnp.where(mask, others, 0.0), axis=0) / count(mask)
+    with_it, without = mean(inside), mean(~inside)
+    left = others - jnp.where(inside, with_it, without)
+    variance = jnp.sum(left**2, axis=0) / (len(inside) - 2)
+    variance = variance + 1e-6 * jnp.mean(variance) + 1e-30
+    return ((own - without) ** 2 - (own - with_it) ** 2) / (2.0 * variance)
+
+
 def gradient_scores(gradients: Callable, update: Any, parameters: Any, canaries: Any):
     """Dot product of each canary's gradient with an update, downhill (Nasr et al. 2023).
 

@@ -147,3 +147,12 @@ def test_low_bits_give_away_noise_in_32_bits():
     drawn = example.jax.random.normal(example.jax.random.key(5), (100_000,))
     table = example.attainable()
     assert np.array_equal(table[np.searchsorted(table, drawn)], drawn)
+
+
+@pytest.mark.nightly
+def test_attacks_stay_below_the_certified_mu(capsys):
+    pytest.importorskip("sklearn")
+    found = _example("audit_attacks").main(["--quick"])[1.0]
+    assert 1.0 < found["certified"] < 2.0
+    assert all(found[name] <= found["certified"] for name in ("loss", "ratio", "gradient"))
+    assert "| noise multiplier | certified" in capsys.readouterr().out
