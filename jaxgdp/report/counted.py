@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..measure import measure
-from ..mechanisms import Composition, Mechanism, as_composition
+from ..mechanisms import Composition, Mechanism, as_composition, compose
 from ..mechanisms.runs import Runs
 from ..numerics.rounding import rounded_outward
 from ..run_settings import Run
@@ -68,9 +68,11 @@ def tuned(mechanism: Any, runs: Runs, title: str | None = None) -> tuple[Composi
 
 def counted(report: Report) -> tuple[Counted, ...]:
     """What the numbers of a report hold for, beside the noise."""
-    if "mechanism" not in report.spec:
+    kinds = {entry.get("type") for entry in report.spec.get("mechanism", ())}
+    if not kinds & {"Selected", *_WORDS}:
         return ()
-    composition = from_dict({"mechanism": report.spec["mechanism"]}).mechanism
+    described = {key: report.spec[key] for key in ("rho", "mechanism") if key in report.spec}
+    composition = from_dict(described).mechanism
     found = []
     for part in composition.mechanisms:
         name = type(part).__name__
@@ -87,8 +89,8 @@ def _selection(report: Report, composition: Composition, part: Any) -> Counted:
         for one, count in zip(composition.mechanisms, composition.counts, strict=True)
         if one is not part
     ]
-    once = [(part.mechanism, count) for count in (composition.counts[0],)]
-    from ..mechanisms import compose
+    own = zip(composition.mechanisms, composition.counts, strict=True)
+    once = [(part.mechanism, count) for one, count in own if one is part]
 
     how = {"fpr_floor": report.fpr_floor, "adjacency": report.adjacency, "rtol": report.rtol}
     without = float(np.max(measure(compose(once + others), "mu", **how)["mu"].upper))

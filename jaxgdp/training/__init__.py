@@ -14,6 +14,7 @@
     runs            what a number of steps costs, by sampler
     stopping        the last step within a budget, found in few evaluations
     accountant      counts of steps for settings on a schedule; checkpoint: the same on disk
+    describe        which sampler a data loader has, and what may be claimed of it
     filters         budgets for settings that depend on the data
     overflow, float32  the safe side of padded batches and of float32
     arguments, refusals  what a step is given, checked; slips that would void the privacy of a run
@@ -26,6 +27,7 @@ from .accountant import Account
 from .batches import Batch
 from .budget import plan_budget
 from .clipping import clipped_sum
+from .describe import LoaderDescription, describe
 from .epochs import AllocationSampler, ShuffleSampler, allocation_sampler, shuffle_sampler
 from .filters import Filter
 from .gradients import ClippedGradients, ExampleGradients, clipped_gradients, per_example_gradients
@@ -41,6 +43,7 @@ __all__ = [
     "ClippedGradients",
     "ExampleGradients",
     "Filter",
+    "LoaderDescription",
     "Plan",
     "PoissonSampler",
     "PrivatizeState",
@@ -50,6 +53,7 @@ __all__ = [
     "checkpoint",
     "clipped_gradients",
     "clipped_sum",
+    "describe",
     "filters",
     "noisy_mean",
     "overflow_probability",
