@@ -49,7 +49,7 @@ def counts(steps: float, log_p: float) -> Counts:
 
     C(T, j) is a product of j quotients, and the rest is at most a geometric series.
 
-    Method: docs/method/limit.md#jumps
+    Method: docs/method/limit.md#counted-jumps
     """
     log_q = float(log1mexp(log_p))
     mean = steps * np.exp(log_p)
@@ -75,19 +75,26 @@ def dominating_half(run: SampledRun, thresholds: Float[Array, " thresholds"]) ->
         run: as it is.
         thresholds: increasing, the first one 0.
 
-    Method: docs/method/limit.md#jumps
+    Method: docs/method/limit.md#counted-jumps
     """
     found = counts(run.steps, float(np.log(run.p)))
-    number = np.arange(1.0, len(found.log_mass))
-    mu = np.sqrt(number) / run.sigma
+    # (few jumps show less than more: those that are hardly ever as few are taken for more)
+    mean = run.p * run.steps
+    first = int(min(max(mean - 10.0 * np.sqrt(mean), 0.0), len(found.log_mass) - 1.0))
+    mass = found.log_mass[first:].copy()
+    mass[0] = np.logaddexp.reduce(found.log_mass[: first + 1])
+    number = np.arange(first, len(found.log_mass))
+    shown = number > 0
+    mu = np.sqrt(number[shown]) / run.sigma
     curve = GaussianCurve(mu * (1.0 - 8.0 * UNIT), mu * (1.0 + 8.0 * UNIT))
     at = thresholds[:, None]
     with np.errstate(all="ignore"):
-        delta = curve.log_delta(REMOVE, at).upper + found.log_mass[1:]
-        rest = curve.log_one_minus_delta(REMOVE, at).lower + found.log_mass[1:]
+        delta = curve.log_delta(REMOVE, at).upper + mass[shown]
+        rest = curve.log_one_minus_delta(REMOVE, at).lower + mass[shown]
     log_delta = np.logaddexp.reduce(delta, axis=1) + _BINOMIAL
+    none = mass[0] if first == 0 else -np.inf
+    log_rest = np.logaddexp(np.logaddexp.reduce(rest, axis=1), none) - _BINOMIAL
     log_delta = np.minimum(np.logaddexp(log_delta, found.log_rest), 0.0)
-    log_rest = np.logaddexp(np.logaddexp.reduce(rest, axis=1), found.log_mass[0]) - _BINOMIAL
     return profile_half(thresholds, Profile(log_delta, np.minimum(log_rest, 0.0)))
 
 
@@ -123,7 +130,7 @@ def achieved_halves(
             larger.
         number: how many outputs have to be larger, at most.
 
-    Method: docs/method/limit.md#jumps
+    Method: docs/method/limit.md#counted-jumps
     """
     plus, minus = [], []
     for z in places:

@@ -127,8 +127,6 @@ def _corners(t: Array, found: Profile) -> tuple[Array, Array, Array]:
     """log FPR, log TPR and log FNR where the lines of each two thresholds that follow each other
     meet, or where the steeper one meets TPR 1, if that comes first: a corner that lies above 1 and
     were only lowered to it would have lines below those of its thresholds.
-
-    Method: docs/method/limit.md#limit-curve
     """
     log_delta, log_rest = found
     log_alpha = _log_slope(t, log_delta, log_rest, slice(None, -1), slice(1, None))

@@ -175,12 +175,14 @@ def narrow_what_is_wide(groups: Groups, question: Question, found: Answer) -> No
     if not tight or question.keep:
         return
     uses = np.asarray(sum(np.sum(count, axis=-1) for _, count in groups))
+    tried = jumps_tell(groups, question)
     with np.errstate(all="ignore"):
-        for row in map(int, range(len(uses))):
+        excess = [q.excess(found.results[q.name], question.rtol) for q, _ in question.asked]
+        wide = np.max(excess, axis=0, initial=0.0) > 1.0
+        for row in map(int, np.flatnonzero(wide)):
             own = question.take(np.array([row]), len(uses))
-            if _worst(found.results, own, row) <= 1.0:
-                continue
-            narrow_by_jumps(groups, row, own, found.results)
+            if not tried[row]:
+                narrow_by_jumps(groups, row, own, found.results)
             if uses[row] >= limit_plan.FEWEST_USES:
                 _narrow_by_moments(groups, row, own, found.results)
 
@@ -206,10 +208,15 @@ def jumps_tell(groups: Groups, question: Question) -> Bool[np.ndarray, " setting
     """Settings for which the number of jumps most likely says all that is asked."""
     number = len(groups[0][1])
     found = np.zeros(number, bool)
-    if question.keep or not any(isinstance(m, SubsampledGaussian) for m, _ in groups):
+    least = [
+        np.min(np.where(count > 0.0, m.noise_multiplier, np.inf), axis=-1)
+        for m, count in groups
+        if isinstance(m, SubsampledGaussian)
+    ]
+    if question.keep or not least:
         return found
-    for row in range(number):
-        run = _sampled_run(groups, row)
+    for row in np.flatnonzero(np.min(least, axis=0) <= limit_plan.HARDLY_ANY_NOISE):
+        run = _sampled_run(groups, int(row))
         found[row] = run is not None and limit_plan.jumps_tell(run)
     return found
 
@@ -225,7 +232,7 @@ def narrow_by_jumps(groups: Groups, row: int, own: Question, results: dict[str, 
         own: what is asked of it.
         results: of the whole batch.
 
-    Method: docs/method/limit.md#jumps
+    Method: docs/method/limit.md#counted-jumps
     """
     run = _sampled_run(groups, row)
     if run is None or not limit_plan.may_have_jumps(run):

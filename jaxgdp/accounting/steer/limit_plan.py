@@ -27,7 +27,8 @@ MANY_USES = 1e7  # from which on moments are enough for most numbers
 MOST_USES = 1e11  # from which on the rounding of that many uses is all that a lattice would show
 # of jumps: numbers of them and places of each that are looked at, and the noise up to which a
 # single one is told from none as a rule, and almost for certain
-_JUMPS, _PLACES, _LITTLE_NOISE, _HARDLY_ANY_NOISE = 24, 97, 0.5, 0.12
+_JUMPS, _PLACES, _LITTLE_NOISE, HARDLY_ANY_NOISE = 24, 97, 0.5, 0.12
+_FEW_JUMPS = 40.0  # up to which each of them counts
 _FAR = 2e4  # −log of the error rates in the middle of the curve, beyond which they decide nothing
 
 
@@ -63,10 +64,13 @@ def loss_points(mechanism: Mechanism, depth: float, number: int) -> Float[np.nda
 def jump_thresholds(run: SampledRun) -> Float[np.ndarray, " thresholds"]:
     """Thresholds about the losses of so many steps with the record, from 0 on."""
     mean = run.p * run.steps
-    most = min(run.steps, mean + 8.0 * np.sqrt(mean) + 12.0)
-    number = np.unique(np.rint(np.linspace(1.0, max(most, 1.0), _JUMPS)))
+    low = max(mean - 8.0 * np.sqrt(mean), 1.0)
+    most = max(min(run.steps, mean + 8.0 * np.sqrt(mean) + 12.0), 1.0)
+    fewer = 2 if mean > _FEW_JUMPS else 1
+    number = np.unique(np.rint(np.linspace(low, most, _JUMPS // fewer)))
     deviations = np.sqrt(number) / run.sigma
-    places = 0.5 * deviations**2 + np.linspace(-8.5, 8.5, _PLACES)[:, None] * deviations
+    each = np.linspace(-8.5, 8.5, _PLACES // fewer)[:, None]
+    places = 0.5 * deviations**2 + each * deviations
     small = np.geomspace(1e-6, 1.0, _PLACES)
     found = np.unique(np.concatenate([[0.0], small, places[places > 0.0]]))
     return found[np.concatenate([[True], np.diff(found) > 1e-12 * found[1:]])]
@@ -84,7 +88,8 @@ def may_have_jumps(run: SampledRun) -> bool:
 
 def jumps_tell(run: SampledRun) -> bool:
     """Whether they are told from others so surely that nothing else counts."""
-    return run.p < 1.0 and run.sigma <= _HARDLY_ANY_NOISE and may_have_jumps(run)
+    few = run.p < 1.0 and run.p * run.steps <= _FEW_JUMPS
+    return few and run.sigma <= HARDLY_ANY_NOISE and may_have_jumps(run)
 
 
 def may_be_far(groups: tuple) -> Bool[np.ndarray, " settings"]:
