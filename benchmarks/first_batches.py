@@ -116,10 +116,10 @@ def run_store() -> dict:
 def run_history() -> dict:
     """ε of one Opacus history of so many different settings."""
     clock = Clock()
-    from jaxgdp.interop.opacus import GDPAccountant
+    from jaxgdp.interop.opacus import CertifiedAccountant
 
     noise, rate, _ = settings(HISTORY)
-    accountant = GDPAccountant()
+    accountant = CertifiedAccountant()
     accountant.history = [(n, p, 3) for n, p in zip(noise.tolist(), rate.tolist(), strict=True)]
     epsilon = accountant.get_epsilon(1e-5)
     return clock() | {"settings": HISTORY, "epsilon": epsilon, "peak MiB": resident()}

@@ -20,7 +20,7 @@ from ..mechanisms import dpsgd
 from ..numerics.errors import SHORT
 from ..numerics.shapes import ArrayLike
 from ..numerics.validation import closed_unit, nonnegative, positive
-from .opacus import GDPAccountant
+from .opacus import CertifiedAccountant
 from .safe_sides import MuAndRegret, default_fprs, mu_and_regret, on_closed_unit, safe_side
 
 
@@ -108,8 +108,10 @@ def get_worst_case_regret(
     return max(0.5 * float(np.max(gap)), 0.0)
 
 
-class CTDAccountant(GDPAccountant):
-    """gdpnum's and riskcal's accountant for Opacus: :class:`jaxgdp.interop.opacus.GDPAccountant`.
+class CTDAccountant(CertifiedAccountant):
+    """gdpnum's and riskcal's accountant for Opacus.
+
+    It is :class:`jaxgdp.interop.opacus.CertifiedAccountant` under another name of its states.
 
     Example:
         >>> accountant = CTDAccountant()

@@ -1,12 +1,12 @@
 """An accountant for Opacus, without importing Opacus or torch.
 
-    from jaxgdp.interop.opacus import GDPAccountant
+    import jaxgdp.interop.opacus
 
-    engine = PrivacyEngine()
-    engine.accountant = GDPAccountant()          # before make_private
+    jaxgdp.interop.opacus.register()             # once; imports Opacus
+    engine = PrivacyEngine(accountant="jaxgdp")  # make_private, make_private_with_epsilon, …
 
 Opacus counts DP-SGD steps with Poisson sampling; neighbours are data sets with one record more or
-less."""
+less. Its own accountant "gdp" is on the unsafe side: 3.933 for a run whose ε is 4.283."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from .. import options
-from ..deprecation import renamed_arguments
+from ..deprecation import renamed_arguments, renamed_names
 from ..mechanisms import Composition, Gaussian, SubsampledGaussian
 from ..numerics.shapes import ArrayLike
 from ..numerics.validation import ROUNDED_RATE, floor_rate, relative_width
@@ -27,9 +27,10 @@ from .safe_sides import MuAndRegret, MuOrRegret
 from .spent import Spent
 
 _KEYS = ("history", "mechanism")
+_SAME_HISTORY = ("rdp", "prv", "gdp")  # Opacus' own accountants
 
 
-class GDPAccountant(MuOrRegret):
+class CertifiedAccountant(MuOrRegret):
     """Has the interface of Opacus' ``IAccountant`` and answers with the safe side of certified
     brackets.
 
@@ -41,7 +42,7 @@ class GDPAccountant(MuOrRegret):
         ValueError: an argument is out of range.
 
     Example:
-        >>> accountant = GDPAccountant()
+        >>> accountant = CertifiedAccountant()
         >>> accountant.history = [(2.0, 1.0, 3)]
         >>> accountant.step(noise_multiplier=2.0, sample_rate=1.0)
         >>> accountant.history, len(accountant), round(accountant.get_epsilon(1e-5), 4)
@@ -167,10 +168,14 @@ class GDPAccountant(MuOrRegret):
         return state
 
     def load_state_dict(self, state_dict: Mapping) -> None:
-        """Restore a state, replacing this one.
+        """Restore a state, replacing this one; those of Opacus' own accountants by their history.
+
+        Args:
+            state_dict: of this accountant, or of Opacus' "rdp", "prv" or "gdp", whose history holds
+                the same (noise multiplier, sample rate, number of steps).
 
         Raises:
-            ValueError: the state is empty, lacks a key, is another accountant's, or its history is
+            ValueError: the state is empty, lacks a key, is of another mechanism, or its history is
                 corrupted; this one stays as it is.
         """
         if not isinstance(state_dict, Mapping) or not state_dict:
@@ -183,10 +188,11 @@ class GDPAccountant(MuOrRegret):
                 raise ValueError(
                     f"state_dict must have the key {key!r}, got only {sorted(map(str, state_dict))}"
                 )
-        if state_dict["mechanism"] != self.mechanism():
+        known = (self.mechanism(), *_SAME_HISTORY)
+        if state_dict["mechanism"] not in known:
             raise ValueError(
-                f"state_dict must be of mechanism {self.mechanism()!r}, got"
-                f" {state_dict['mechanism']!r}; to account for the same steps here, write"
+                f"state_dict must be of mechanism {', '.join(map(repr, known))}, got"
+                f" {state_dict['mechanism']!r}; where its history holds the same numbers, write"
                 " accountant.history = state_dict['history']"
             )
         self._history = _checked_history(state_dict["history"])
@@ -218,3 +224,27 @@ def _checked_history(history: Any) -> list[tuple[float, float, int]]:
             f"history must be a list of (noise_multiplier, sample_rate, num_steps), got {history!r}"
         )
     return [_checked_entry(entry, f"history[{i}]") for i, entry in enumerate(history)]
+
+
+def register() -> None:
+    """Make Opacus know this accountant as "jaxgdp"; to be called once, before ``PrivacyEngine``.
+
+    From then on ``PrivacyEngine(accountant="jaxgdp")`` works, with ``make_private``,
+    ``make_private_with_epsilon``, ``get_epsilon`` and checkpoints, and
+    ``opacus.accountants.utils.get_noise_multiplier(..., accountant="jaxgdp")``. Calling it again
+    does nothing.
+
+    Raises:
+        ImportError: Opacus is not installed, or is too old to know other accountants.
+    """
+    try:
+        from opacus.accountants import register_accountant
+    except ImportError:
+        raise ImportError(
+            "Opacus 1.5 or later is needed to register an accountant with it: pip install opacus;"
+            " without it, CertifiedAccountant counts steps by step() or history"
+        ) from None
+    register_accountant(CertifiedAccountant.mechanism(), CertifiedAccountant, force=True)
+
+
+__getattr__ = renamed_names(__name__, GDPAccountant=CertifiedAccountant)

@@ -19,8 +19,9 @@ from .runs import Run, Sampler
 _MOST_STEPS = 2**24  # int32 steps, and a table of them that fits in memory
 # steps: fewer are composed on dense lattices; a run that does without those
 _SMOOTH, _LONG = 100, 1000
-# between computed numbers of steps: what grows with their root is then 7 % apart at most
-_APART = 1.15
+# between computed numbers of steps: what grows with their root is then 0.4 % apart at most, which
+# with a relative width of 1e-3 stays within 0.5 % of ``measure``
+_APART = 1.008
 
 
 def _grid(max_steps: int, every: int | None, period: int = 1) -> np.ndarray:
@@ -71,8 +72,9 @@ def plan_budget(
     of an epoch costs on the safe side as much as the whole. The number of steps of a run must not
     depend on the data; see :meth:`Plan.at`.
 
-    A run of 5,000 steps computes 29 of them. That and :meth:`Plan.max_steps_within` (about ten
-    more) is all the work there is: looking a step up compiles nothing on the host.
+    A run of 5,000 steps computes 493 of them, in two seconds or so. That and
+    :meth:`Plan.max_steps_within` (a few more) is all the work there is: looking a step up compiles
+    nothing on the host.
 
     Args:
         noise_multiplier: σ > 0, a number.
@@ -83,11 +85,12 @@ def plan_budget(
         sampler: of :func:`poisson_sampler`, :func:`shuffle_sampler` or :func:`allocation_sampler`;
             its overflow is accounted for, and :meth:`Plan.check` refuses another one.
         every: compute every so many steps (1: all of them). By default 1, 2, 3, 4, 6, … up to 100
-            and then at most 15 per cent apart; in runs of 1000 steps or more from 100 on (fewer
+            and then at most 0.8 per cent apart; in runs of 1000 steps or more from 100 on (fewer
             cost most and matter least). In between :meth:`Plan.at` answers with the computed ones
-            around it: on the safe side, and up to 7 per cent more where a quantity grows with the
-            root of the steps. :meth:`Plan.max_steps_within` computes what it needs in between, and
-            :meth:`Plan.refined` what you name. A quantity that is not monotone in the steps, such
+            around it: on the safe side, and beyond step 100 at most 0.5 per cent above ``measure``
+            where a quantity grows with the root of the steps. :meth:`Plan.max_steps_within`
+            computes what it needs in between, and :meth:`Plan.refined` what you name, such as
+            ``plan.refined(range(1, 100))``. A quantity that is not monotone in the steps, such
             as "regret", needs ``every=1``.
         overflow: probability that a padded batch of the run overflows: ``sampler.overflow`` of
             :func:`poisson_sampler`; not given with a ``sampler``, whose own it is.

@@ -291,7 +291,9 @@ class Plan:
             of = named(name)
             lower[name], upper[name] = full if not of.monotone else _monotone(full, of.grows)
         steps = steps[order].astype(np.int32)
-        position = np.searchsorted(steps, np.arange(self.max_steps + 1)).astype(np.int32)
+        # (half the memory of the table of all steps where that is enough)
+        short = np.int16 if len(steps) < 2**15 else np.int32
+        position = np.searchsorted(steps, np.arange(self.max_steps + 1)).astype(short)
         return dataclasses.replace(
             self, steps=steps, position=position, lower=lower, upper=upper, wide=self.wide + wide
         )
