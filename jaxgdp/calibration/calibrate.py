@@ -13,7 +13,7 @@ from ..adjacency import Adjacency
 from ..bracket import Bracket, plain
 from ..deprecation import keywords_after, renamed_arguments
 from ..measure import measure
-from ..mechanisms import Composition, dpsgd
+from ..mechanisms import Composition, as_composition, dpsgd
 from ..mechanisms.base import Mechanism
 from ..numerics.optional import Client
 from ..numerics.shapes import Array, ArrayLike
@@ -27,11 +27,14 @@ from . import closed_form
 from .black_box import solve_black_box
 from .common_scale import common_scale, gaussian_mu
 from .families import (
+    BATCH_SIZE,
     DPSGD,
     NOISE_MULTIPLIER,
     NUM_STEPS,
     SAMPLING_PROB,
     UNKNOWNS,
+    After,
+    BatchSize,
     Epochs,
     Scaled,
     Unknown,
@@ -54,6 +57,7 @@ class _How:
     infeasible: str
     progress: Callable[[int], object] | bool | None
     client: Client | str | None
+    after: Composition | None = None
 
 
 class _Answer(NamedTuple):
@@ -83,6 +87,7 @@ def calibrate(
     num_epochs: ArrayLike | None = None,
     dataset_size: ArrayLike | None = None,
     batch_size: ArrayLike | None = None,
+    after: Mechanism | Composition | None = None,
     records_per_user: int = 1,
     rtol: float = options.RTOL,
     adjacency: str = options.ADJACENCY,
@@ -107,8 +112,9 @@ def calibrate(
         target: one of ``jaxgdp.targets``, with scalars or arrays.
         {sampling_prob, num_steps}
         noise_multiplier: σ > 0, given only when it is not solved for.
-        solve_for: "noise_multiplier", "num_steps" or "sampling_prob"; what is solved for is not
-            given.
+        solve_for: "noise_multiplier", "num_steps", "sampling_prob" or "batch_size"; what is solved
+            for is not given. A batch size is found for ``dataset_size`` and ``num_epochs``: the
+            rate and the number of steps move with it.
         mechanism: in place of DP-SGD, a mechanism or composition, all of whose noise is multiplied
             by a common scale, or a callable scale → mechanism that takes arrays; more scale must be
             more private. ``value`` is then the scale.
@@ -119,11 +125,14 @@ def calibrate(
             (``jaxgdp.samplers``). Only the noise is solved for, for random allocation in [0.2,
             1e4]. No better upper side is known for shuffled batches than that of a fixed order, so
             they need as much noise.
-        num_epochs: whole numbers ≥ 1, for samplers other than "poisson"; default 1.
+        num_epochs: whole numbers ≥ 1, for samplers other than "poisson" and for a batch size that
+            is solved for; default 1.
         dataset_size, batch_size: n and b, in place of ``sampling_prob``: rate and steps follow as
             by :func:`jaxgdp.run`, whose samplers are taken then, and ``num_epochs`` or
             ``num_steps`` are of the whole run. "unknown" gives the larger of the noise for Poisson
-            and for shuffled batches.
+            and for shuffled batches. Where a batch size is solved for, n is one whole number.
+        after: a mechanism or composition, of no shape, that was run on the same data before; the
+            target is for both together.
         records_per_user: most records of one user, a whole number from 1 to 256, where neighbours
             differ in a user (DP-SGD with Poisson sampling); one number.
         rtol: relative step, in [1e-6, 0.1]. Numbers of steps up to a million are settled exactly.
@@ -153,7 +162,7 @@ def calibrate(
         raise ValueError(
             f"target must be one of jaxgdp.targets, such as targets.Advantage(0.1), got {target!r}"
         )
-    if dataset_size is not None or batch_size is not None:
+    if solve_for != BATCH_SIZE and (dataset_size is not None or batch_size is not None):
         stated = {"sampler": sampler, "dataset_size": dataset_size, "batch_size": batch_size}
         stated |= {"num_epochs": num_epochs, "num_steps": num_steps}
         others = {"mechanism": mechanism, "black_box": black_box}
@@ -161,6 +170,7 @@ def calibrate(
         _only_records(sampling_prob, others, solve_for)
         how: dict[str, Any] = {"rtol": rtol, "adjacency": adjacency, "infeasible": infeasible}
         how |= {"progress": progress, "client": client, "records_per_user": records_per_user}
+        how |= {"after": after}
         return of_records(target, stated, how, calibrate)
     num_steps = 1 if num_steps is None else num_steps
     num_epochs = 1 if num_epochs is None else num_epochs
@@ -170,8 +180,9 @@ def calibrate(
         one_of("infeasible", infeasible, ("raise", "flag")),
         progress,
         client,
+        None if after is None else _spent(after, client, black_box),
     )
-    one_of("solve_for", solve_for, tuple(UNKNOWNS))
+    one_of("solve_for", solve_for, (*UNKNOWNS, BATCH_SIZE))
     given = {
         "sampling_prob": sampling_prob, "num_steps": num_steps,
         "noise_multiplier": noise_multiplier,
@@ -186,6 +197,10 @@ def calibrate(
         )
     if records > 1 and client is not None:
         raise ValueError("client must not be given with records_per_user above 1")
+    if solve_for == BATCH_SIZE:
+        _only_a_batch_size(given | own | {"batch_size": batch_size}, sampler, records)
+        epochs = {"noise_multiplier": noise_multiplier, "num_epochs": num_epochs}
+        return _batch_size(target, epochs, dataset_size, how)
     if sampler != "poisson":
         return _epochs(sampler, target, given | own | {"num_epochs": num_epochs}, solve_for, how)
     if not (np.ndim(num_epochs) == 0 and num_epochs == 1):
@@ -197,6 +212,65 @@ def calibrate(
         _only_a_mechanism([name for name, v in own.items() if v is not None], given, solve_for)
         return _of_mechanism(target, mechanism, black_box, how)
     return _dpsgd(target, given, solve_for, how, records)
+
+
+def _spent(after: Any, client: Any, black_box: Any) -> Composition:
+    """What was run before, checked."""
+    if client is not None or black_box is not None:
+        name = "client" if black_box is None else "black_box"
+        raise ValueError(f"after must not be given with {name}")
+    try:
+        spent = as_composition(after)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "after must be a mechanism or composition, such as account.composition(), got"
+            f" {after!r}"
+        ) from None
+    if spent.shape != ():
+        raise ValueError(f"after must have no shape, got {spent.shape}")
+    return spent
+
+
+def _only_a_batch_size(given: dict[str, Any], sampler: str, records: int) -> None:
+    """Refuse what a batch size itself decides on."""
+    names = ("mechanism", "black_box", "batch_size")
+    extra = [name for name in names if given[name] is not None]
+    for name in ("sampling_prob", "num_steps"):
+        if not (np.ndim(given[name]) == 0 and given[name] == 1):
+            extra.append(name)
+    if sampler != "poisson":
+        extra.append("sampler")
+    if records > 1:
+        extra.append("records_per_user")
+    if extra:
+        raise ValueError(f"{', '.join(extra)} must not be given with solve_for='batch_size'")
+    if given["noise_multiplier"] is None:
+        raise ValueError(
+            "noise_multiplier must be given to solve for batch_size, a finite number > 0"
+        )
+
+
+def _batch_size(
+    target: Target, given: dict[str, Any], dataset_size: ArrayLike | None, how: _How
+) -> Calibration:
+    """The largest expected batch for a number of epochs."""
+    if dataset_size is None or np.ndim(dataset_size) > 0:
+        raise ValueError(
+            "dataset_size must be given, as one whole number, to solve for batch_size, got"
+            f" {dataset_size!r}"
+        )
+    if isinstance(target, Regret):
+        raise ValueError("solve_for must be 'noise_multiplier' for a regret, got 'batch_size'")
+    records = int(whole("dataset_size", dataset_size))
+    known = {
+        "noise_multiplier": positive("noise_multiplier", given["noise_multiplier"]),
+        "num_epochs": whole("num_epochs", given["num_epochs"]),
+    }
+    shape = broadcast(target=np.empty(target.shape), **known)
+    family = BatchSize(shape, known, records)
+    # (names the mechanism and the adjacencies it has)
+    dominating(family.at(np.ones(int(np.prod(shape))), slice(None)), how.adjacency)
+    return _finish(_search(family, target, how), family, target, how)
 
 
 def _records(value: int) -> int:
@@ -238,7 +312,8 @@ def _of_mechanism(target: Target, mechanism: Any, black_box: Any, how: _How) -> 
     fixed = not callable(mechanism)
     family = Scaled(common_scale(mechanism) if fixed else mechanism, target.shape)
     # (without a closed form, Gaussian curves only guide the search)
-    mu = gaussian_mu(mechanism) if fixed and target.has_closed_form else None
+    closed = fixed and target.has_closed_form and how.after is None
+    mu = gaussian_mu(mechanism) if closed else None
     searched = (
         _gaussian(family, target, how, mu) if mu is not None else _search(family, target, how)
     )
@@ -319,6 +394,8 @@ def _epochs(
 
 def _by_kind(family: DPSGD, target: Target, how: _How) -> _Answer:
     """Closed forms where the mechanism is Gaussian, the search elsewhere."""
+    if how.after is not None:
+        return _search(family, target, how)
     flat, number = target.flat(family.shape), int(np.prod(family.shape))
     found = empty(number)
     closed = np.zeros(number, bool)
@@ -392,15 +469,33 @@ def _gaussian(family: Scaled, target: Target, how: _How, mu: Array) -> _Answer:
 
 def _search(family: Family, target: Target, how: _How) -> _Answer:
     flat = target.flat(family.shape)
+    if how.after is not None:
+        return _search_after(family, flat, target, how)
     found = search(family, flat, how.rtol, how.adjacency, how.progress, how.client)
     return _Answer(found, np.zeros(len(found.value), bool))
 
 
+def _search_after(family: Family, flat: Target, target: Target, how: _How) -> _Answer:
+    """The search where something was run before, unless that exceeds the target already."""
+    spent = measure(how.after, (flat.quantity,), adjacency=how.adjacency, **flat.parameters())
+    within = np.broadcast_to(flat.meets(flat.read(spent[flat.quantity])), np.shape(flat.goal))
+    if how.infeasible == "raise" and not np.all(within):
+        first = _one(flat, int(np.flatnonzero(~within)[0]))
+        raise ValueError(
+            f"target {first.describe()} cannot be met: what is given as after exceeds it already"
+        )
+    found, rows = empty(len(within)), np.flatnonzero(within)
+    found.status[:] = NONE
+    if len(rows):
+        part = After(family, how.after, rows)
+        put(found, rows, search(part, flat.take(rows), how.rtol, how.adjacency, how.progress))
+    return _Answer(found, np.zeros(len(within), bool))
+
+
 def _impossible(found: Solved, family: Family) -> Array:
-    """Which elements have no answer; a sampling rate of 1 is one."""
-    return (found.status == NONE) | (
-        (found.status == EVERY) & (family.unknown is not SAMPLING_PROB)
-    )
+    """Which elements have no answer; a sampling rate of 1, or a batch of all data, is one."""
+    bounded = family.unknown is SAMPLING_PROB or family.unknown.name == BATCH_SIZE
+    return (found.status == NONE) | ((found.status == EVERY) & (not bounded))
 
 
 def _complain(found: Solved, family: Family, target: Target) -> NoReturn:
@@ -456,6 +551,9 @@ def _finish(answer: _Answer, family: Family, target: Target, how: _How) -> Calib
             rows = np.repeat(some, len(fprs))
             asked = np.tile(np.asarray(fprs), len(some))
             mechanism = family.at(found.value[rows], rows)
+            if how.after is not None:
+                every = np.arange(len(found.value))
+                mechanism = After(family, how.after, every).at(found.value[rows], rows)
             part = measure(
                 mechanism, ("tpr",), fpr=asked, fpr_floor=0.5 * asked, adjacency=how.adjacency
             ).brackets["tpr"]

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from .. import samplers
-from ..mechanisms import Composition, SubsampledGaussian, as_composition, dpsgd
+from ..mechanisms import Composition, SubsampledGaussian, as_composition, compose, dpsgd
 from ..numerics.validation import broadcast
 
 
@@ -73,6 +73,7 @@ SCALE = Unknown("scale", 1.0, 1e-20, 1e20)
 NUM_STEPS = Unknown("num_steps", -1.0, 1.0, 2.0**40, whole=True)
 SAMPLING_PROB = Unknown("sampling_prob", -1.0, 1e-12, 1.0)
 UNKNOWNS = {unknown.name: unknown for unknown in (NOISE_MULTIPLIER, NUM_STEPS, SAMPLING_PROB)}
+BATCH_SIZE = "batch_size"  # up to that of the data, which ends its range
 
 
 class DPSGD:
@@ -117,6 +118,62 @@ class DPSGD:
                 else:
                     found = mu / np.sqrt(known["num_steps"] * growth)
         return self.unknown.coordinate(np.clip(found, self.unknown.low, self.unknown.high))
+
+
+class BatchSize:
+    """DP-SGD with Poisson batches of an expected size to be found, for a fixed number of epochs.
+
+    The rate B/n and the number of steps ⌈E·n/B⌉ move together.
+
+    Args:
+        shape: of the batch of calibrations. known: "noise_multiplier" and "num_epochs", which
+            broadcast to it. dataset_size: n, one number.
+    """
+
+    def __init__(self, shape: tuple[int, ...], known: dict[str, Any], dataset_size: int):
+        self.shape, self.dataset_size = shape, dataset_size
+        self.unknown = Unknown("batch_size", -1.0, 1.0, float(dataset_size), whole=True)
+        self.known = {
+            name: np.broadcast_to(value, shape).reshape(-1) for name, value in known.items()
+        }
+
+    def at(self, values: np.ndarray, rows: Any) -> Composition:
+        """The mechanisms of the given rows, with these batch sizes."""
+        records = self.known["num_epochs"][rows] * float(self.dataset_size)
+        # (whole numbers, so the quotient is rounded once: a hair above a whole number is that one)
+        steps = np.ceil(records / values * (1.0 - 2.0**-50))
+        rate = np.minimum(values / self.dataset_size, 1.0)
+        step = SubsampledGaussian(self.known["noise_multiplier"][rows], rate)
+        return Composition((step,), (steps,))
+
+    def guess(self, mu: np.ndarray):
+        """u of a central-limit guess: μ ≈ √(p·E·(e^{1/σ²} − 1))."""
+        growth = np.expm1(np.minimum(self.known["noise_multiplier"] ** -2.0, 700.0))
+        found = self.dataset_size * mu**2 / (self.known["num_epochs"] * growth)
+        return self.unknown.coordinate(np.clip(found, self.unknown.low, self.unknown.high))
+
+
+class After:
+    """Some rows of another family, each of whose mechanisms follows one that has been run.
+
+    Args:
+        family: of what is still to run. spent: the mechanism before it, of no shape. rows: which
+            rows of the family.
+    """
+
+    def __init__(self, family: Any, spent: Composition, rows: np.ndarray):
+        self.family, self.spent, self.rows = family, spent, rows
+        self.unknown, self.shape = family.unknown, (len(rows),)
+
+    def at(self, values: np.ndarray, rows: Any) -> Composition:
+        """The mechanisms of the given rows, with what was run before."""
+        return compose([(self.spent, 1), (self.family.at(values, self.rows[rows]), 1)])
+
+    def guess(self, mu: np.ndarray):
+        """u of the family alone: too little privacy, but near where little was spent."""
+        every = np.ones(int(np.prod(self.family.shape)))
+        every[self.rows] = mu
+        return self.family.guess(every)[self.rows]
 
 
 ALLOCATED_NOISE = Unknown(

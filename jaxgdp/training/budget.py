@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from ..quantities import registry
 from .float32 import above, below
 from .overflow import question, single, without_steps
 from .plan import Plan
-from .runs import Run, Sampler
+from .runs import Run, Sampler, stages_of
 
 _MOST_STEPS = 2**24  # int32 steps, and a table of them that fits in memory
 # steps: fewer are composed on dense lattices; a run that does without those
@@ -47,7 +48,7 @@ def _grid(max_steps: int, every: int | None, period: int = 1) -> np.ndarray:
 
 @renamed_arguments(d="approximation")
 def plan_budget(
-    noise_multiplier: float,
+    noise_multiplier: float | Callable[[int], Any],
     sampling_prob: float | None = None,
     max_steps: int | None = None,
     quantities: str | Iterable[str] = ("mu", "epsilon", "advantage"),
@@ -77,7 +78,9 @@ def plan_budget(
     nothing on the host.
 
     Args:
-        noise_multiplier: σ > 0, a number.
+        noise_multiplier: σ > 0, a number; or a schedule, a function of the number of the step from
+            0 on that is fixed before the run and has at most 64 stages of equal noise, with Poisson
+            batches. ``calibrate`` finds the factor that scales a whole schedule to a target.
         sampling_prob: p in (0, 1] of Poisson sampling, a number; not given with a ``sampler``.
         max_steps: most steps of the run, at most 2²⁴; by default those that the sampler was made
             for.
@@ -123,9 +126,9 @@ def plan_budget(
     """
     accounted, max_steps, overflow = _sampled(sampler, sampling_prob, max_steps, overflow)
     whole_up_to("max_steps", max_steps, _MOST_STEPS)
-    sigma = single("noise_multiplier", noise_multiplier, positive)
-    run = Run(sigma, accounted)
     last = int(single("max_steps", max_steps, whole))
+    sigma = _noise(noise_multiplier, accounted, last)
+    run = Run(sigma, accounted)
     stride = None if every is None else int(single("every", every, whole))
     registry.checked_arguments("plan_budget", others)
     given = {
@@ -151,6 +154,19 @@ def plan_budget(
         drawn_by=sampler,
     )
     return start.refined(_grid(last, stride, run.period), progress)
+
+
+def _noise(schedule: Any, sampler: tuple, max_steps: int) -> Any:
+    """The noise multiplier, or the stages of a schedule of it."""
+    if not callable(schedule):
+        return single("noise_multiplier", schedule, positive)
+    if sampler[0] != "poisson":
+        raise ValueError(
+            f"noise_multiplier must be a number for batches by {sampler[0]}, got a schedule: an"
+            " epoch is accounted for as a whole"
+        )
+    stages = stages_of(schedule, max_steps)
+    return stages[0][0] if len(stages) == 1 else stages
 
 
 def _refuse_not_monotone(names: tuple[str, ...], period: int, every: int | None) -> None:

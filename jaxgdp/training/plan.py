@@ -16,6 +16,7 @@ from jax.core import Tracer
 
 from ..bracket import Bracket
 from ..measure.pieces import Count
+from ..mechanisms import Composition
 from ..numerics.shapes import Array, ArrayLike, Float, Int
 from ..numerics.showing import cells, html_table, short
 from ..numerics.validation import whole_up_to
@@ -43,7 +44,8 @@ class Plan:
         position: for every number of steps 0 … max_steps, where in ``steps`` the first one not
             below it is.
         lower, upper: quantity → float32 array over ``steps``, rounded outward.
-        noise_multiplier, sampling_prob, max_steps, overflow: of the run.
+        noise_multiplier, sampling_prob, max_steps, overflow: of the run; of a schedule, pairs of a
+            noise multiplier and the number of steps that have it.
         sampler: the accounting's description of its sampler, such as ("poisson", 0.01): see
             :meth:`check`.
         drawn_by: the sampler itself, where the plan was made for one; :meth:`privatize` takes it.
@@ -57,7 +59,7 @@ class Plan:
     position: Int[Array, " steps"]
     lower: dict[str, Float[Array, " computed"]]
     upper: dict[str, Float[Array, " computed"]]
-    noise_multiplier: float
+    noise_multiplier: float | tuple[tuple[float, int], ...]
     sampling_prob: float
     max_steps: int
     overflow: float
@@ -81,6 +83,32 @@ class Plan:
             rows.append((int(steps[i]), *itertools.chain.from_iterable(sides)))
         header = (f"{name} {side}" for name in names for side in ("lower", "upper"))
         return html_table(repr(self), ("steps", *header), rows)
+
+    def noise_at(self, step: ArrayLike) -> Array:
+        """The noise multiplier of a step, numbered from 0 on, as float32; may be traced."""
+        if not isinstance(self.noise_multiplier, tuple):
+            return jnp.full(jnp.shape(step), self.noise_multiplier, jnp.float32)
+        sigma, numbers = (np.asarray(column) for column in zip(*self.noise_multiplier, strict=True))
+        stage = jnp.searchsorted(jnp.asarray(np.cumsum(numbers)), step, side="right")
+        return jnp.asarray(above(sigma))[jnp.minimum(stage, len(sigma) - 1)]
+
+    def composition(self, steps: int) -> Composition:
+        """The first steps of a run as a mechanism, for :func:`jaxgdp.report` and ``measure``.
+
+        Args:
+            steps: how many were taken, a whole number in [1, max_steps]: ``int(state.step)``.
+
+        Raises:
+            ValueError: it is out of range.
+
+        Example:
+            >>> from jaxgdp.training import plan_budget
+            >>> plan = plan_budget(lambda t: 8.0 if t < 32 else 4.0, 1.0, 64, "mu", every=64)
+            >>> plan.composition(40).counts
+            (32, 8)
+        """
+        taken = int(whole_up_to("steps", steps, self.max_steps))
+        return self._run.composition(taken)
 
     @property
     def _run(self) -> Run:
@@ -171,7 +199,7 @@ class Plan:
             )
         return privatize(
             clip_norm,
-            self.noise_multiplier,
+            self.noise_at if isinstance(self.noise_multiplier, tuple) else self.noise_multiplier,
             key=key,
             max_steps=max_steps,
             inner=inner,

@@ -8,10 +8,13 @@ import numpy as np
 
 from ..bracket import Bracket
 from ..measure.pieces import Count
-from ..mechanisms import Composition, RandomAllocation, Shuffled, compose, dpsgd
+from ..mechanisms import Composition, RandomAllocation, Shuffled, SubsampledGaussian, compose, dpsgd
 from ..numerics.shapes import Array
+from ..numerics.validation import positive
 from ..quantities.registry import named
 from .overflow import certified, without_steps
+
+_MOST_STAGES = 64
 
 
 class Sampler(Protocol):
@@ -32,12 +35,12 @@ class Run(NamedTuple):
     """A training run.
 
     Attributes:
-        noise_multiplier: σ.
+        noise_multiplier: σ; or stages, pairs of a σ and the number of steps that have it.
         sampler: the accounting's description of the sampler: its name, and what else there is to
             know.
     """
 
-    noise_multiplier: float
+    noise_multiplier: float | tuple[tuple[float, int], ...]
     sampler: tuple
 
     @property
@@ -57,6 +60,18 @@ class Run(NamedTuple):
         if name == "shuffled":
             return compose([Shuffled(self.noise_multiplier, batches, epochs, other)])
         return compose([(RandomAllocation(self.noise_multiplier, batches, other), epochs)])
+
+    def composition(self, steps: int) -> Composition:
+        """So many steps as a mechanism; parts of an epoch count as a whole one."""
+        if self.sampler[0] != "poisson":
+            return self._epochs(np.asarray(-(-steps // self.period)))
+        stages: Any = self.noise_multiplier
+        parts: list[Any] = []
+        for sigma, number in stages if isinstance(stages, tuple) else ((stages, steps),):
+            taken = min(number, steps - sum(count for _, count in parts))
+            if taken > 0:
+                parts.append((SubsampledGaussian(sigma, self.sampling_prob), taken))
+        return compose(parts)
 
     def certified(
         self,
@@ -78,6 +93,8 @@ class Run(NamedTuple):
         Returns:
             (name → Bracket, status).
         """
+        if isinstance(self.noise_multiplier, tuple):
+            return self._certified_stages(np.asarray(steps), names, asked, overflow, progress)
         if self.sampler[0] == "poisson":
             own = dpsgd(self.noise_multiplier, self.sampler[1], steps)
             return certified(own, names, asked, overflow, progress)
@@ -95,3 +112,59 @@ class Run(NamedTuple):
             low, high = (side[place] for side, place in zip(sides, places, strict=True))
             brackets[name] = Bracket(low, high)
         return brackets, status[np.searchsorted(epochs, more)]
+
+    def _certified_stages(
+        self,
+        steps: Array,
+        names: tuple[str, ...],
+        asked: dict[str, Any],
+        overflow: float,
+        progress: Count | bool | None,
+    ) -> tuple[dict[str, Bracket], Array]:
+        """The same for Poisson batches and noise in stages: earlier stages are over."""
+        stages: Any = self.noise_multiplier
+        ends = np.cumsum([number for _, number in stages])
+        stage = np.searchsorted(ends, steps)
+        brackets = {name: Bracket(*(np.empty(len(steps)) for _ in range(2))) for name in names}
+        status = np.zeros(len(steps), int)
+        for last in np.unique(stage):
+            here = np.flatnonzero(stage == last)
+            before = int(ends[last - 1]) if last else 0
+            parts = [
+                (SubsampledGaussian(sigma, self.sampling_prob), n) for sigma, n in stages[:last]
+            ]
+            step = SubsampledGaussian(stages[last][0], self.sampling_prob)
+            run = compose([*parts, (step, steps[here] - before)])
+            found, status[here] = certified(run, names, asked, overflow, progress)
+            for name, bracket in found.items():
+                brackets[name].lower[here], brackets[name].upper[here] = bracket
+        return brackets, status
+
+
+def stages_of(schedule: Any, max_steps: int) -> tuple[tuple[float, int], ...]:
+    """Stages of equal noise in a schedule: a function of the step, evaluated at every one.
+
+    Args:
+        schedule: function (number of the step from 0 on) → σ.
+        max_steps: how many steps there are.
+
+    Raises:
+        ValueError: a noise multiplier is not a finite number > 0, or there are more than 64 stages.
+
+    Example:
+        >>> stages_of(lambda step: 2.0 if step < 3 else 1.0, 5)
+        ((2.0, 3), (1.0, 2))
+    """
+    stages: list[tuple[float, int]] = []
+    for step in range(max_steps):
+        sigma = float(np.asarray(positive("noise_multiplier", schedule(step))))
+        if stages and stages[-1][0] == sigma:
+            stages[-1] = sigma, stages[-1][1] + 1
+        else:
+            stages.append((sigma, 1))
+        if len(stages) > _MOST_STAGES:
+            raise ValueError(
+                f"noise_multiplier must have at most {_MOST_STAGES} stages of equal noise, got more"
+                f" by step {step}: let the schedule change every so many steps"
+            )
+    return tuple(stages)

@@ -12,7 +12,13 @@ from scipy.stats import ks_2samp, norm
 
 import jaxgdp
 from jaxgdp.bracket import Bracket
-from jaxgdp.training import plan_budget, poisson_sampler, privatize
+from jaxgdp.training import (
+    ExampleGradients,
+    plan_budget,
+    poisson_sampler,
+    privatize,
+    shuffle_sampler,
+)
 from jaxgdp.training.float32 import above, below
 
 SIGMA, RATE, STEPS = 1.0, 0.1, 400
@@ -340,3 +346,38 @@ def test_live_numbers_agree_with_final_ones():
     # and no more memory than a table of every step with one number
     size = sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(plan))
     assert size < 8 * (1200 + 1) + 2000
+
+
+def test_plan_of_a_schedule_is_that_of_its_composition():
+    """Three stages of noise, looked up within each and at their ends."""
+    noise = lambda step: (2.0, 1.5, 1.0)[min(step // 40, 2)]
+    sampler = poisson_sampler(500, 0.1, max_steps=100)
+    plan = plan_budget(noise, sampler=sampler, quantities=("mu", "epsilon"), every=20)
+    for steps, counts in ((20, (20,)), (40, (40,)), (60, (40, 20)), (100, (40, 40, 20))):
+        run = jaxgdp.compose(
+            [
+                (jaxgdp.SubsampledGaussian(s, 0.1), n)
+                for s, n in zip((2.0, 1.5, 1.0), counts, strict=False)
+            ]
+        )
+        direct = jaxgdp.measure(run, ("mu", "epsilon"), delta=1e-5)
+        for name in ("mu", "epsilon"):
+            live = plan.at(steps)[name]
+            assert live.lower <= direct[name].upper and direct[name].lower <= live.upper
+            assert live.upper <= 1.003 * direct[name].upper
+        assert tuple(map(int, plan.composition(steps).counts)) == counts
+    shown = np.asarray(jax.jit(plan.noise_at)(jnp.arange(110)))
+    assert np.array_equal(shown, [noise(t) for t in range(110)])
+    optimiser = plan.privatize(1.0, jax.random.key(0))
+    state = optimiser.init(jnp.zeros(3))._replace(step=jnp.asarray(85, jnp.int32))
+    assert int(optimiser.init(jnp.zeros(3)).max_steps) == 100
+    rows = ExampleGradients(
+        jnp.zeros((sampler.padded_size, 3)), sampler.sample(jax.random.key(1), 0).mask
+    )
+    late, _ = optimiser.update(rows, state)
+    plain = privatize(1.0, 1.0, key=jax.random.key(0), sampler=sampler)
+    assert np.allclose(late, plain.update(rows, state)[0])
+    with pytest.raises(ValueError, match="must have at most 64 stages"):
+        plan_budget(lambda t: 1.0 + t, 0.1, 100)
+    with pytest.raises(ValueError, match="must be a number for batches by shuffled"):
+        plan_budget(noise, sampler=shuffle_sampler(100, 10), max_steps=20)
