@@ -225,9 +225,19 @@ def _named(mechanism: Mechanism | Composition | AccountedBy) -> str:
     texts = []
     for part, count in zip(mechanism.mechanisms, mechanism.counts, strict=True):
         given = {name: getattr(part, name) for name in part.given_fields()}
-        fields = ", ".join(
-            f"{name} = {float(value):.6g}" for name, value in given.items() if np.ndim(value) == 0
-        )
+        fields = ", ".join(f"{name} = {_value(value)}" for name, value in given.items())
         uses = f" x {int(np.max(count))}" if np.max(count) > 1 else ""
         texts.append(f"{type(part).__name__}({fields}){uses}")
     return " + ".join(texts)
+
+
+def _value(value: Any) -> str:
+    """A field of a mechanism in words: numbers, how many there are, or what kind of thing it is."""
+    array = np.asarray(value) if isinstance(value, int | float | np.generic | np.ndarray) else None
+    if array is None and hasattr(value, "shape") and hasattr(value, "dtype"):
+        array = np.asarray(value)
+    if array is not None and array.dtype.kind in "biuf":
+        return f"{float(array):.6g}" if array.ndim == 0 else f"<{array.size} values>"
+    if isinstance(value, Composition | Mechanism):
+        return _named(value)
+    return str(value)

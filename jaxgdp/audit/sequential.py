@@ -31,6 +31,7 @@ from .scores import confidence_level
 from .wealth import Counts, log_wealth, path
 
 _LARGEST = 80.0  # logarithm of a wealth that is reported as such, also in 32 bits
+_CHUNK = 20_000  # scores whose wealth is followed at a time
 _WAITING = 256  # scores of one class that wait for the other inside of a compiled function
 
 
@@ -145,9 +146,14 @@ class Sequential:
             >>> [round(float(x), 3) for x in audit.path([2.0, 3.0, 1.0, 2.0], [0.0, 1.0, -1.0, 0.5])]
             [-0.0, -0.0, -0.0, 0.023]
         """
-        after = jax.tree.map(np.asarray, self.update(member_scores, nonmember_scores))
-        return path(inversion.factors_of(after), *new_hits(self.counts, after, member_scores,
-                                                           nonmember_scores))  # fmt: skip
+        members, nonmembers = np.ravel(member_scores), np.ravel(nonmember_scores)
+        audit, found = self, [np.zeros(0)]
+        for first in range(0, max(len(members), len(nonmembers), 1), _CHUNK):
+            part = members[first : first + _CHUNK], nonmembers[first : first + _CHUNK]
+            after = jax.tree.map(np.asarray, audit.update(*part))
+            found.append(path(inversion.factors_of(after), *new_hits(audit.counts, after, *part)))
+            audit = after
+        return np.concatenate(found)
 
     @property
     def log_wealth(self) -> Any:

@@ -1,12 +1,14 @@
 """Bets of a sequential audit: their mean under every law that a claim allows, in exact arithmetic."""
 
+import jax
 import mpmath
 import numpy as np
 import pytest
+from mechanisms_of_every_class import SETTINGS
 
 import jaxgdp
 from jaxgdp import audit, gdp
-from jaxgdp.audit import bets, epochs, half_planes, inversion
+from jaxgdp.audit import bets, claims, epochs, half_planes, inversion
 
 RNG = np.random.default_rng(0)
 ODDS = epochs.single(np.exp(RNG.uniform(-12.0, 12.0, (400, 2))))
@@ -110,3 +112,35 @@ def test_bets_against_gaussian_curves_have_their_excess():
         mean = (q * e[:, 0] + (1 - q) * e[:, 1]) * (p * e[:, 2] + (1 - p) * e[:, 3])
         assert np.all(mean <= 1.0 + more[:, None] + 1e-12) and np.all(more < 1e-9)
     assert np.mean(np.any(factors[2] != 0.0, axis=-1)) > 0.2
+
+
+def test_claims_of_every_mechanism_have_words():
+    for name, (batch, uses) in SETTINGS.items():
+        one = jax.tree.map(lambda x: np.asarray(x)[0] if np.ndim(x) and len(x) == 2 else x, batch)
+        text = claims._named(jaxgdp.compose([(one, uses[0])]))
+        assert text.startswith(f"{name}(") and " = " in text
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_half_planes_hold_every_mechanism(name):
+    batch, uses = SETTINGS[name]
+    one = jax.tree.map(lambda x: np.asarray(x)[0] if np.ndim(x) and len(x) == 2 else x, batch)
+    try:
+        curve = jaxgdp.tradeoff(jaxgdp.compose([(one, uses[0])]), rtol=0.05)
+    except (ValueError, TypeError, IndexError):
+        pytest.skip("no single setting can be taken out of this batch")
+    lines = audit.as_claim(curve).half_planes()
+    fpr = np.concatenate([[0.0], np.geomspace(1e-9, 0.5, 60), 1.0 - np.geomspace(1e-9, 0.49, 60)])
+    allowed = np.min(lines.slope[:, None] * fpr + lines.intercept[:, None], axis=0)
+    assert np.all(np.minimum(allowed, 1.0) >= 1.0 - np.asarray(curve.beta(fpr).upper) - 1e-13)
+
+
+@pytest.mark.parametrize("claim", [0.0, 1e-6, 40.0, 1e6, (0.0, 0.0), (50.0, 0.0), (700.0, 0.1)])
+def test_claims_at_the_ends_are_answered(claim):
+    """Nothing is refuted by what the claim allows, and claims of next to nothing are refuted at once."""
+    z = np.random.default_rng(0).standard_normal((2, 200))
+    state = audit.Sequential(claim)
+    assert not state.update(z[0], z[1]).refuted
+    weak = claim in (0.0, 1e-6, (0.0, 0.0))
+    assert state.update(z[0] + 3.0, z[1]).refuted is weak
