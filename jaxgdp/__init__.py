@@ -166,9 +166,9 @@ _HOMES = {
 _MODULES = frozenset(
     (
         "accounting adjacency arguments audit bracket bridge calibration cli comparison conversions"
-        " deployments deprecation differentiable gdp grids interop landscape mechanisms numerics"
-        " optimization options pairs participation plot progress proof quantities reproduce runs"
-        " samplers scale spec targets training vocabulary"
+        " deployments deprecation differentiable explore gdp grids interop landscape mechanisms"
+        " numerics optimization options pairs participation plot progress proof quantities"
+        " reproduce runs samplers scale spec targets training vocabulary"
     ).split()
 )
 # modules that have moved: old place → new one

@@ -47,7 +47,7 @@ STAGES = (
     ("bridge", "optimization"),
     ("audit",),
     ("interop", "report"),
-    ("reproduce",),
+    ("explore", "reproduce"),
     ("cli",),
 )
 STAGE_OF = {name: stage for stage, names in enumerate(STAGES) for name in names}

@@ -29,6 +29,7 @@ for _name in (
     "quantities",
     "sweep",
     "landscape",
+    "explore",
     "reproduce",
 ):
     importlib.import_module(f".{_name}", __package__)

@@ -21,6 +21,7 @@ _EXTRAS = {
     **dict.fromkeys(("zarr", "dask", "distributed"), "scale"),
     **dict.fromkeys(("fpdf", "yaml"), "report"),
     "rich": "cli",
+    "vl_convert": "explore",
     "matplotlib": "plot",
 }
 FIGURE_SUFFIXES = (".png", ".pdf", ".svg")

@@ -1,0 +1,61 @@
+"""``jaxgdp explore``: one page with sliders, from a certified grid, or live on this machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .command import command
+from .options import (
+    FORCE,
+    Argument,
+    cache_compiled_programs,
+    flag,
+    need,
+    option,
+    progress_options,
+    shared,
+    tell_written,
+    working,
+    writable,
+)
+
+_POINTS = 4000
+
+
+def _options() -> list[Any]:
+    return [
+        option("output", "HTML file to write.", metavar="PATH"),
+        shared("points", known=Argument("settings of the certified grid, about", _POINTS)),
+        flag("live", "Serve the page on this machine, with exact numbers for every setting."),
+        shared("port", known=Argument("port of --live; 0 for a free one", 0)),
+        flag("force", FORCE),
+        *progress_options(),
+    ]
+
+
+@command(_options, ("jaxgdp explore --output explore.html", "jaxgdp explore --live"))
+def explore_command(
+    output: str | None, points: float | None, live: bool, port: float | None, force: bool
+) -> None:
+    """A page with sliders for noise, batch, data set, epochs and delta, that needs no network."""
+    need("vl_convert")
+    if live == (output is not None):
+        raise ValueError("give one of --output and --live")
+    path = None if output is None else writable("--output", output, force)
+    with working("loading"):
+        from ..explore import grid, page
+
+        cache_compiled_programs()
+    if path is not None:
+        number = int(points or _POINTS)
+        total = 5 * number  # (each setting is asked for μ and the advantage, and for four ε)
+        with working("computing the grid", total, "numbers") as count:
+            found = grid.computed(number, progress=count)
+        path.write_text(page.page(found), encoding="utf-8")
+        tell_written(path)
+        return
+    from ..explore.live import server
+
+    with server(int(port or 0)) as serving:
+        print(f"http://127.0.0.1:{serving.server_address[1]}/  (Ctrl-C ends it)", flush=True)
+        serving.serve_forever()
