@@ -24,17 +24,18 @@ def wealth_over_time(
         confidence: of the audits: the level is 1/(1 − confidence).
     """
     level = 1.0 / (1.0 - confidence)
-    most = level
+    most, least = level, 0.5
     for number, (name, values) in enumerate(log_wealth.items()):
         wealth = np.exp(np.clip(np.asarray(values, float), _LOWEST, 80.0))
         most = max(most, float(wealth.max(initial=1.0)))
+        least = min(least, 0.5 * float(wealth.min(initial=1.0)))
         style = line_style(number) | {"marker": "", "linewidth": 1.4}
         ax.plot(np.arange(len(wealth) + 1), np.append(1.0, wealth), label=name, **style)
     ax.axhline(
         level, color="0.3", linewidth=1.0, linestyle=":", label=f"refuted from {level:.3g} on"
     )
     ax.set_yscale("log")
-    ax.set_ylim(np.exp(_LOWEST), min(most * 3.0, level * 1e4))
+    ax.set_ylim(least, min(most * 3.0, level * 1e4))
     ax.set(xlabel="pairs of runs", ylabel="wealth: evidence against the claim")
     grid(ax)
     ax.legend(frameon=False, fontsize=8, loc="best")

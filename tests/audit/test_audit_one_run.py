@@ -213,3 +213,16 @@ def test_shift_between_members_and_others_is_taken_off():
         cached(lambda v: audit.zero_run_epsilon(100, 40, v, 0.0, 0.6), right), epsilon, 0.4
     )
     assert "if membership odds given the records" in str(audit.zero_run_epsilon(100, 40, 40, 1.0))
+
+
+def test_best_of_several_numbers_of_guesses_is_covered():
+    rng, numbers = np.random.default_rng(1), np.array([10, 40, 100, 200])
+    included = rng.random((600, 200)) < 0.5
+    scores = 0.5 * included + rng.standard_normal((600, 200))
+    right = audit.correct_guesses(scores, included, numbers)
+    best = audit.one_run_mus(200, numbers, right, 1.0 - 0.4 / 4).max(axis=1)
+    assert not refused(best, 0.5, 0.4)
+    one = audit.one_run_mu_of_several(scores[0], included[0], numbers, 0.6)
+    assert float(one) == pytest.approx(best[0])
+    # as if the others had not been canaries at all: too optimistic
+    assert refused(audit.one_run_mus(numbers, numbers, right, 0.6).max(axis=1), 0.5, 0.4)
