@@ -33,6 +33,8 @@ NAMES = (
     "bridge_to_gdp",
     "audit",
     "wealth",
+    "strategies",
+    "users",
 )
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .bracket import Bracket
     from .calibration import BlackBox, Calibration, calibrate
     from .grids.compare_samplers import compare_samplers
+    from .grids.compare_strategies import compare_strategies
     from .grids.sweep import sweep
     from .measure import Measured, measure
     from .measure.by_name import advantage as advantage
@@ -119,6 +120,7 @@ __all__ = [
     "bridge",
     "calibrate",
     "compare_samplers",
+    "compare_strategies",
     "compose",
     "conversions",
     "deployments",
@@ -148,6 +150,7 @@ _HOMES = {
     "Calibration": "calibration",
     "calibrate": "calibration",
     "compare_samplers": "grids.compare_samplers",
+    "compare_strategies": "grids.compare_strategies",
     "Measured": "measure",
     "measure": "measure",
     "Optimized": "optimization",

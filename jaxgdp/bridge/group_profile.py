@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .. import options
-from ..measure import measure
 from ..mechanisms import Composition, FromProfile, as_composition
 from ..mechanisms.base import Mechanism
 from ..numerics.shapes import Array, Float
 from ..numerics.validation import checked, whole
+from ..tradeoff import TradeoffCurve, tradeoff
 
-_GRID = 400  # FPRs
-_LEAST = 1e-60  # smallest FPR that is looked at
+_GRID = 400  # values of ε of one record, on either side of 0
+_LEAST, _LARGEST = 1e-20, 600.0  # δ up to which they reach, and the largest ε of a group
 
 
 def group_profile(
@@ -24,9 +22,10 @@ def group_profile(
 
     Between two data sets that differ in k records there are k neighbouring steps, so the TPR at an
     FPR is at most that of one record, k times over: T_k = T ∘ … ∘ T, that is f_k = 1 − (1 − f)^∘k
-    (Dong, Roth & Su 2022, Theorem 2.14). The upper sides of the mechanism's own bracket are taken,
-    and between two FPRs the larger TPR, so the profile is an upper bound. It is no lower one:
-    where the mechanism of the group is known, use :func:`jaxgdp.mechanisms.of_groups.group_privacy`.
+    (Dong, Roth & Su 2022, Theorem 2.14). As T(α) ≤ e^b·α + δ(b) for every b, that gives
+    δ_k(a + b) ≤ δ_{k−1}(a) + e^a·δ(b), least over a grid of a and b. The upper
+    sides of the mechanism's own bracket are taken, so the profile is an upper bound, no lower one:
+    where the mechanism of the group is known, use :func:`jaxgdp.group_privacy`.
 
     Args:
         mechanism: any mechanism or composition, unbatched, for add-or-remove neighbours.
@@ -60,31 +59,35 @@ def group_profile(
     composition = as_composition(mechanism)
     if composition.shape:
         raise ValueError(f"mechanism must be one, unbatched, got shape {composition.shape}")
-    fpr = np.concatenate([np.geomspace(_LEAST, 1e-6, _GRID // 4), np.geomspace(1e-6, 1.0, _GRID)])
-    fpr = np.unique(np.append(fpr, 1.0 - np.geomspace(1e-9, 0.5, _GRID // 2)))[:-1]
-    rate = fpr.copy()
-    for _ in range(records):
-        rate = _tpr(composition, rate, rtol)
-    # δ(ε) = sup_α T(α) − e^ε·α, with T of the right end and α of the left end of every interval
-    left, right = np.append(0.0, fpr), np.append(rate, 1.0)
-    slopes = np.diff(right) / np.maximum(np.diff(left), 1e-300)
-    top = float(np.log(np.maximum(slopes.max(), 1.0)))
-    epsilon = np.linspace(0.0, min(top + 1.0, 600.0), 4 * _GRID)
-    delta = np.array([float(np.max(right - np.exp(e) * left)) for e in epsilon])
-    delta = np.clip(delta * (1.0 + 1e-12), 1e-300, 1.0)
+    curve = tradeoff(composition, rtol=rtol)
+    step, one = _profile(curve, records)
+    found, many = one, 1  # (δ at whole multiples of the step from −_GRID on)
+    while many < records:
+        found, many = _chained(found, one, step), many + 1
+    epsilon = step * np.arange(len(found) - _GRID)
+    delta = np.minimum.accumulate(np.clip(found[_GRID:] * (1.0 + 1e-9), 1e-300, 1.0))
     return FromProfile(epsilon, delta)
 
 
-def _tpr(composition: Composition, fpr: Float[Array, " rates"], rtol: float) -> Array:
-    """Upper bounds on the TPR at increasing FPRs."""
-    inside = (fpr > 0.0) & (fpr < 1.0)
-    found: Any = np.array(fpr)
-    if np.any(inside):
-        some = fpr[inside]
-        batch = Composition(
-            composition.mechanisms,
-            tuple(np.broadcast_to(count, some.shape) for count in composition.counts),
-        )
-        upper = measure(batch, "tpr", fpr=some, rtol=rtol, fpr_floor=1e-300).brackets["tpr"].upper
-        found[inside] = np.minimum(upper, 1.0)
-    return np.maximum.accumulate(np.maximum(found, fpr))
+def _profile(curve: TradeoffCurve, records: int) -> tuple[float, Float[Array, " points"]]:
+    """A step, and upper bounds on δ at −_GRID … _GRID times it: δ(−ε) = 1 − e^{−ε}(1 − δ(ε))."""
+    deepest = min(float(curve.epsilon(delta=_LEAST).upper), _LARGEST / (2.0 * records))
+    step = max(deepest, 1e-9) / _GRID
+    epsilon = step * np.arange(_GRID + 1)
+    upper = np.clip(np.asarray(curve.delta(epsilon=epsilon).upper, float), 0.0, 1.0)
+    negative = 1.0 - np.exp(-epsilon[:0:-1]) * (1.0 - upper[:0:-1])
+    return step, np.append(np.minimum(negative * (1.0 + 1e-12), 1.0), upper)
+
+
+def _chained(
+    first: Float[Array, " long"], second: Float[Array, " points"], step: float
+) -> Float[Array, " longer"]:
+    """min over a + b of first(a) + e^a·second(b), from −_GRID steps on."""
+    out = np.full(len(first) + _GRID, 1.0)
+    factor = np.exp(step * (np.arange(len(first)) - _GRID))
+    for j, delta in enumerate(second):
+        # a = (i − _GRID) steps, b = (j − _GRID) steps, a + b at place i + j − _GRID
+        low = max(_GRID - j, 0)
+        place = np.arange(low, len(first)) + j - _GRID
+        np.minimum.at(out, place, (first + factor * delta)[low:])
+    return out

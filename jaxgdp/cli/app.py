@@ -26,6 +26,7 @@ for _name in (
     "bridge",
     "audit",
     "samplers",
+    "strategies",
     "quantities",
     "sweep",
     "landscape",

@@ -19,6 +19,7 @@ from .regret import REGRET_LIMIT, regret_landscape, regret_panels
 from .samplers import sampler_bands, sampler_panels
 from .saving import save
 from .schedule import noise_schedules
+from .strategies import strategies
 from .style import BLACK, COLOURS, DASHES, from_floor, line_style, marked
 from .tiers import report_tier
 from .tradeoff import compare_curves, gaussian_curve, square_axes, tradeoff_band, tradeoff_curve
@@ -58,6 +59,7 @@ __all__ = [
     "sampler_panels",
     "save",
     "square_axes",
+    "strategies",
     "tradeoff_band",
     "tradeoff_curve",
     "wealth_over_time",
