@@ -47,7 +47,7 @@ def _enumerated(pieces):
     return rows, [1 - x for x in only]
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(12))
 def test_composed_pairs_hold_every_sequence_of_outputs(seed):
     generator, pieces = np.random.default_rng([35, seed]), []
     for uses in generator.permutation([1, 2, 4])[: int(generator.integers(1, 3))]:

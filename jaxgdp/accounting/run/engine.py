@@ -54,6 +54,7 @@ MAX_SIZE = 2**20
 # lattice points of all passes over one setting, for each quantity (of three at most): some ten
 # seconds of NumPy; three times as many from rtol 1e-4 on
 _MOST_POINTS = 2.0e7
+_FIRST_SHARE = 0.1  # of them, that every first pass may have
 # part of the other order's value from which on an order may be the worse one
 _DECIDES = 0.9
 
@@ -265,8 +266,9 @@ class Engine:
         found: list[tuple[Lattices, Task]] = []
         for task in self.to_run:
             i, lattices = task.setting, self.lattices_of(task)
-            if self.points_left[i] >= _points(self.question):
-                lattices = lattices.within(self.points_left[i])
+            if task.tries == 0:
+                least = _FIRST_SHARE * _points(self.question)
+                lattices = lattices.within(max(self.points_left[i], least))
             elif lattices.points > self.points_left[i]:
                 self.open_tasks[i] -= 1
                 continue
