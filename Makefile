@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help landscape reproduce test attack bench lint docs gallery notebooks registry matrix clean
+.PHONY: help landscape reproduce test attack bench lint docs gallery notebooks registry proofs matrix clean
 
 # (these targets replace the files in out/)
 landscape: $(VENV)/.ready  ## the regret landscape of DP-SGD: figure, CSV and NetCDF in out/
@@ -27,6 +27,7 @@ test: $(VENV)/.ready  ## all tests
 attack: $(VENV)/.ready  ## random settings against exact answers (new ones every day), and the longest tests
 	$(BIN)/python -m tests.attack --number 1000
 	$(BIN)/python -m tests.attack.nesting --number 20
+	$(BIN)/python -m tests.attack.proofs --number 200
 	$(BIN)/python -m pytest tests -m nightly
 
 bench: $(VENV)/.bench-ready  ## all benchmarks, and the README's tables of them
@@ -48,6 +49,9 @@ docs:  ## the documentation, in out/docs; a warning is an error
 
 registry: $(VENV)/.ready  ## docs/registry.md, with every number computed again
 	$(BIN)/python docs/make_registry.py
+
+proofs: $(VENV)/.ready  ## docs/proofs.md, with every number proven again; takes minutes
+	$(BIN)/python docs/make_proofs.py
 
 gallery: $(VENV)/.ready  ## the figures of the gallery, minutes
 	$(BIN)/python docs/draw_gallery.py

@@ -110,7 +110,8 @@ class Laplace(Mechanism):
         middle = a + 0.5 * width
         loss = xp.concatenate([middle, bound])
         log_p = xp.concatenate([log_x, np.log(0.5) - 0.5 * (bound + largest)])
-        return atom_cells(loss, log_p, log_p + loss, ell, end)
+        # (1/b is rounded, and so is what is taken off it)
+        return atom_cells(loss, log_p, log_p + loss, ell, end, roundoff=largest)
 
     def atoms(self, ell: Array):
         """Those at ∓1/b."""

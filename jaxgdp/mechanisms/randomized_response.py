@@ -88,7 +88,9 @@ class RandomizedResponse(Mechanism):
     def cells(self, ell: Array, end: Array | float) -> Cells:
         """Exact masses of the atoms by cell (unbatched)."""
         loss, log_p = self._atoms(self.epsilon)
-        return atom_cells(loss, log_p, log_p[::-1], ell, end)
+        # (logs of the number of categories are rounded in units of their own size)
+        categories = 4.0 * xp.log(self.num_categories)
+        return atom_cells(loss, log_p, log_p[::-1], ell, end, roundoff=categories)
 
     def atoms(self, ell: Array):
         """The three atoms."""

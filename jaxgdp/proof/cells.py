@@ -155,6 +155,9 @@ def _upper(cells: Cells, atoms: list[Atom], grid: Grid, factor: int) -> UpperLaw
         if low < high:
             found.split(low, high, atom.masses)
         elif atom.place is not None and factor:
+            ratio = atom.masses.denominator * grid.at(low).exp()
+            if not atom.masses.numerator.overlaps(ratio):
+                raise ArithmeticError("an atom is not where its masses say that it is")
             found.put(low, atom.masses.numerator)
         else:
             found.raise_to(low, atom.masses)

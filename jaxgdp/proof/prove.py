@@ -25,7 +25,7 @@ _FIRST = 1e-2  # of the variance of the loss that discretisation may add at firs
 _FINER = (1.0 / 400.0, 0.25)  # how much less it may add from one look to the next
 _MARGIN = 0.3  # of the distance to the claim's sides that a bracket aims to be as wide as
 _MOST_BITS = 6  # looks with more bits where nothing is discretised
-_LADDER = 16.0  # how much less it may add from one look to the next, of many claims
+_MOST_LOOKS = 8  # at many claims
 _COST = 0.6  # looks take this power longer with the variance that they may not add
 _PARAMETER_BITS = 1600  # of the balls that hold parameters
 
@@ -245,16 +245,24 @@ def prove_all(mechanism: Any, claims: Sequence[Claim], max_seconds: float = 300)
         for c in claims
     ]  # fmt: skip
     found: dict[int, Proof] = {}
-    for finer in range(_MOST_BITS + 1):
+    share = _FIRST
+    for finer in range(_MOST_LOOKS):
+        begun = time.monotonic()
         for i, search in enumerate(searches):
             if i not in found or found[i].verdict == "undecided":
-                variance = 0.0 if search.finder.exact else search.finder.variance * _FIRST
-                found[i] = search.once(variance / _LADDER**finer, finer, found.get(i))
-        if all(each.verdict != "undecided" for each in found.values()):
-            break
+                variance = 0.0 if search.finder.exact else search.finder.variance * share
+                found[i] = search.once(variance, finer, found.get(i))
         shared.clear()
-        if time.monotonic() - started > max_seconds / _LADDER**0.75:
+        needed = [s.judge.finer(found[i].bracket) for i, s in enumerate(searches)
+                  if found[i].verdict == "undecided"]  # fmt: skip
+        if not needed:
             break
+        now = time.monotonic()
+        left, spent = started + max_seconds - now, now - begun
+        allowed = (max(left, 1e-3) / max(spent, 1e-3) / 1.5) ** (-1.0 / _COST)
+        if allowed > 0.5:
+            break
+        share *= max(min(max(_MARGIN / max(needed), _FINER[0]), _FINER[1]), allowed)
     return [found[i] for i in range(len(searches))]
 
 

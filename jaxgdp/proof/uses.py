@@ -214,7 +214,7 @@ class Finite(Use):
 
     Attributes:
         outputs: masses under Q (numerator) and P (denominator).
-        lattice: the lattice that all finite losses are on, if it is known.
+        lattice: the lattice that all finite losses are on, if it is known (of a symmetric pair).
         places: their whole numbers there.
         symmetric: whether the swapped pair has the same losses.
     """
@@ -225,12 +225,12 @@ class Finite(Use):
     symmetric: bool = False
 
     def _swapped(self, order: str) -> list[Masses]:
-        if order == "remove":
+        if order == "remove" or self.symmetric:
             return list(self.outputs)
         return [Masses(each.denominator, each.numerator) for each in self.outputs]
 
     def atoms(self, order: str, bits: int) -> Sequence[Atom]:
-        """Outputs that both laws show. (A lattice stands for a symmetric pair.)"""
+        """Outputs that both laws show; of a symmetric pair the same for both orders."""
         found, places = [], iter(self.places)
         for masses in self._swapped(order):
             if masses.numerator > 0 and masses.denominator > 0:

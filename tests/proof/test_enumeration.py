@@ -134,3 +134,48 @@ def each_delta(exact, growth):
     """δ with 60 digits."""
     number = lambda x: mpmath.mpf(x.numerator) / x.denominator
     return sum(max(number(n) - growth * number(d), mpmath.mpf(0)) for n, d in exact.outputs)
+
+
+@pytest.mark.parametrize("adjacency", ("remove", "add", "add_remove"))
+def test_symmetric_and_other_pairs_together_hold_what_fractions_give(adjacency, monkeypatch):
+    """A pair on a lattice of its own beside one whose orders differ."""
+    monkeypatch.setattr(refine, "_MOST_ATOMS", 0)
+    delta = 2.0**-7
+    table = [0.5, 0.375, 0.125], [0.25, 0.5, 0.25]
+    mechanism = jaxgdp.compose(
+        [
+            (jaxgdp.ApproximateDP(0.0, delta), 1),
+            (jaxgdp.RandomizedResponse(0.5, 5), 2),
+            (jaxgdp.FromPMFs(*table), 2),
+        ]
+    )
+    e = Fraction(*map(int, mpmath.libmp.to_rational(mpmath.exp(mpmath.mpf("0.5"))._mpf_)))
+    response = [1 / (e + 4), 3 / (e + 4), e / (e + 4)], [e / (e + 4), 3 / (e + 4), 1 / (e + 4)]
+    rest = 1 - Fraction(delta)
+    shown = [0, rest, Fraction(delta)], [Fraction(delta), rest, 0]
+    pairs = [shown, response, response, (table[1], table[0]), (table[1], table[0])]
+    both = {order: Exact(pairs, order) for order in ("remove", "add")}
+    mine = [both[adjacency]] if adjacency in both else list(both.values())
+    for argument in (0.0, 0.4, 1.5):
+        true = max(each_delta(exact, mpmath.exp(argument)) for exact in mine)
+        sides = find(mechanism, "delta", argument, adjacency)
+        assert holds(sides, true) and float(sides.upper - sides.lower) < 0.02
+    if len(mine) == 1:
+        for argument in (0.05, 0.4):
+            true = mine[0].tpr(Fraction(argument))
+            sides = find(mechanism, "beta", argument, adjacency)
+            assert holds(sides, mpmath.mpf(1) - mpmath.mpf(true.numerator) / true.denominator)
+
+
+def test_atom_that_is_not_where_its_masses_say_is_an_error():
+    from jaxgdp.proof.balls import exact
+    from jaxgdp.proof.cells import laws_of
+    from jaxgdp.proof.laws import Grid
+    from jaxgdp.proof.uses import Finite, Lattice, pure
+
+    with precision(200):
+        right = pure(exact(0.5), exact(0))
+        wrong = Finite(right.outputs, Lattice(exact(1.0), exact(0.5)), (0, 1), True)
+        grid = Grid(exact(1.0), exact(0.5), 64)
+        with pytest.raises(ArithmeticError, match="not where"):
+            laws_of(wrong, "remove", grid, 1, 1.0, 1.0)
