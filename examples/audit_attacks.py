@@ -150,7 +150,8 @@ def attack_scores(data, sigma, seed, references, padded):
         jax.random.split(keys[3], references), others
     )
     _, seen = train(data, keys[4], included, sigma, padded, gradient=True)
-    odds = np.log1p(RATE * np.expm1((2.0 * np.asarray(seen) - 1.0) / (2.0 * sigma**2)))
+    ratio = (2.0 * np.asarray(seen, float) - 1.0) / (2.0 * sigma**2)
+    odds = np.log1p(RATE * np.expm1(np.minimum(ratio, 700.0)))
     return included, {
         "loss": audit.loss_scores(loss, final, data.canaries),
         "ratio": audit.likelihood_ratio_scores(loss, final, models, others, data.canaries),
