@@ -81,6 +81,7 @@ _ALONE = (
     "Shuffled",
     "Selected",
     "PartitionSelection",
+    "DrawnBatchSize",
 )
 
 

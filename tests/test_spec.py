@@ -111,7 +111,7 @@ def examples():
     values |= {"epsilons": [0.0, 1.0], "deltas": [0.2, 0.05]}
     values |= {"shifts": [0.0, 1.0, 2.5], "weights": [0.5, 0.25, 0.25]}
     run = jaxgdp.compose([(jaxgdp.Gaussian(2.0), 3), jaxgdp.Laplace([1.0, 2.0])])
-    values |= {"max_cells": 3, "strict": True, "max_keys": 2}
+    values |= {"size_known": False, "max_cells": 3, "strict": True, "max_keys": 2}
     values |= {"mechanism": run, "runs": jaxgdp.runs.NegativeBinomial(10.0, 0.5)}
     values |= {"strategy": [1.0, 0.5]}
     values |= {"participation": "MinSeparation(separation=3, max_participations=2)"}

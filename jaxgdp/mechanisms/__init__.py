@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .deterministic import Deterministic
     from .discrete_gaussian import DiscreteGaussian
     from .discrete_laplace import DiscreteLaplace
+    from .drawn_batch_size import DrawnBatchSize
     from .exponential_mechanism import ExponentialMechanism
     from .fixed_size import FixedSize
     from .from_densities import FromDensities
@@ -42,6 +43,7 @@ __all__ = [
     "Deterministic",
     "DiscreteGaussian",
     "DiscreteLaplace",
+    "DrawnBatchSize",
     "ExponentialMechanism",
     "FixedSize",
     "FromDensities",
@@ -78,6 +80,7 @@ _HOMES = {
     "Deterministic": "deterministic",
     "DiscreteGaussian": "discrete_gaussian",
     "DiscreteLaplace": "discrete_laplace",
+    "DrawnBatchSize": "drawn_batch_size",
     "ExponentialMechanism": "exponential_mechanism",
     "FixedSize": "fixed_size",
     "FromDensities": "from_densities",

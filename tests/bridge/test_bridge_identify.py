@@ -37,6 +37,7 @@ TAILS = {
     "ThresholdedGaussian": np.inf,
     "ThresholdedLaplace": np.inf,
     "PartitionSelection": np.inf,
+    "DrawnBatchSize": np.inf,
     "RandomAllocation": 1 / 2.0,
     # (only what dominates them is known)
     "TruncatedPoisson": None,

@@ -293,7 +293,7 @@ def _drawn(name, rng):
     if name == "RandomAllocation":
         ((pair, _),) = jaxgdp.RandomAllocation(10.0 ** rng.uniform(-0.3, 1.0), 9).gathered(1.0)
         return pair, _table(pair)
-    if name in ("ThresholdedGaussian", "ThresholdedLaplace"):
+    if name in ("ThresholdedGaussian", "ThresholdedLaplace", "DrawnBatchSize"):
         (pair, _), *_ = next(iter(known_mechanisms()[name].examples.values()))().gathered(1.0)
         return pair, _table(pair)
     if name == "PartitionSelection":
