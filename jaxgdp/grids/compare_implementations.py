@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from scipy.stats import binom
-
 from .. import options
 from ..bracket import Bracket
 from ..measure import measure
@@ -125,6 +123,8 @@ def _mean_over_drawn(
     Batches of more than a bound are given up, with the probability that one is drawn; where no
     other record is drawn the mean is another one, which may raise the FPR by that probability.
     """
+    from scipy.stats import binom  # (slow to load)
+
     largest = float(binom.isf(_MISSED / steps, number, rate)) + 1.0
     empty, given_up = steps * (1.0 - rate) ** (number - 1), 2.0 * _MISSED
     if given_up >= delta:

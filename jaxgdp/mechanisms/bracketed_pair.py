@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -162,6 +163,28 @@ class OpenPair(BracketedPair):
     """The same where the tables are of different mechanisms: no lattice joins the sides."""
 
     tight: ClassVar[bool] = False
+
+
+@pytree
+@dataclass(frozen=True)
+class TailPair(OpenPair):
+    """Tables that end at a faint mass, of a mechanism whose tail is known; not checked.
+
+    Attributes:
+        limit: square of limsup ε/√(−2 log δ(ε)) of one use, NaN where it is not known.
+    """
+
+    limit: Array
+
+    @classmethod
+    def of(cls, pair: OpenPair, limit: Array) -> TailPair:
+        """A pair of tables with its limit."""
+        fields = {field.name: getattr(pair, field.name) for field in dataclasses.fields(pair)}
+        return cls(**fields, limit=limit)
+
+    def limit_precision(self) -> Array:
+        """The limit, as given."""
+        return self.limit
 
 
 def _row(above: Table, below: Table, precision: float) -> dict:

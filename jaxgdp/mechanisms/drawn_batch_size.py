@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.stats import binom
 
 from .. import gdp
-from ..numerics.errors import BINOMIAL_TAIL, CLOSED_FORM
+from ..numerics.errors import BINOMIAL_TAIL, CLOSED_FORM, PRECISION
 from ..numerics.pytree import check_fields, default, pytree
 from ..numerics.shapes import Array, Parameter
 from ..numerics.validation import known, positive, probability, truth, whole
 from .base import Mechanism, poisson_words
-from .bracketed_pair import OpenPair
+from .bracketed_pair import OpenPair, TailPair
 from .profile_table import follow, table_of
 from .subsampled_gaussian import SubsampledGaussian
 
@@ -104,7 +103,12 @@ class DrawnBatchSize(Mechanism):
             sigma, rate, number, told = (column[index] for column in columns)
             profile = _profile(float(sigma), float(rate), int(number), bool(told))
             above[index] = table_of(follow(profile))
-        return [(OpenPair.build(above, below, np.full(shape, np.inf)), count)]
+        # (where n is known, no size shows more than a step without sampling)
+        precision = np.where(columns[3], columns[0] ** -2.0 * (1.0 + PRECISION), np.inf)
+        pair = OpenPair.build(above, below, precision)
+        # (where the number of records is known, no more than without sampling; else p^n is at ∞)
+        limit = np.where(columns[3], columns[0] ** -2.0, np.inf)
+        return [(TailPair.of(pair, limit), count)]
 
     def lower_bound_mechanisms(self) -> tuple[Mechanism, ...]:
         """Poisson sampling without the size."""
@@ -154,6 +158,8 @@ class _Sizes:
     """Groups of sizes k of a batch: the first and the last of each, and their probability."""
 
     def __init__(self, number: int, rate: float) -> None:
+        from scipy.stats import binom  # (slow to load)
+
         mean, spread = number * rate, np.sqrt(number * rate * (1.0 - rate)) + 1.0
         low = max(0, int(mean - _REACH * spread))
         high = min(number, int(mean + _REACH * spread) + 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -19,7 +18,7 @@ from ..numerics.validation import broadcast, known
 from ..pairs.table import Table
 from . import profile_table, selection_tables
 from .base import Mechanism
-from .bracketed_pair import BracketedPair, OpenPair
+from .bracketed_pair import BracketedPair, OpenPair, TailPair
 from .certified_curve import CertifiedCurve
 from .composition import Composition, as_composition, compose
 from .gaussian import Gaussian
@@ -144,14 +143,15 @@ class Selected(Mechanism):
                 below[k][index] = table
         return above, below
 
-    def _pair(self) -> SelectedPair:
+    def _pair(self) -> TailPair:
         above, below = self._tables()
         found = OpenPair.build(above, below[0], _precision(above))
-        fields = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
-        return SelectedPair(**fields, limit=self._limit())
+        return TailPair.of(found, self._limit())
 
     def _limit(self) -> np.ndarray:
-        """What the tail of one run tends to; a shift of ε does not change it."""
+        """What the tail of one run tends to: δ of the best is at most Σ c_j·δ(ε + κ_j) of one run,
+        and at least a share of it, and a shift of ε does not change the limit.
+        """
         limit = np.full(self.shape, np.nan)
         for index in np.ndindex(self.shape):
             if np.isinf(_runs_at(self.runs, self.shape, index).most()):
@@ -163,24 +163,6 @@ class Selected(Mechanism):
     def _attacks(self) -> tuple[Mechanism, ...]:
         _, below = self._tables()
         return tuple(BracketedPair.build(table, table, _precision(table)) for table in below)
-
-
-@pytree
-@dataclass(frozen=True)
-class SelectedPair(OpenPair):
-    """The tables of a private selection; not checked.
-
-    Attributes:
-        limit: square of limsup ε/√(−2 log δ(ε)) of one run, NaN where it is not known.
-    """
-
-    limit: Array
-
-    def limit_precision(self) -> Array:
-        """That of one run: δ of the best is at most Σ c_j·δ(ε + κ_j) of one run, and at least a
-        share of δ of one run.
-        """
-        return self.limit
 
 
 def _tail_limit(part: Mechanism) -> Array:

@@ -37,7 +37,7 @@ TAILS = {
     "ThresholdedGaussian": np.inf,
     "ThresholdedLaplace": np.inf,
     "PartitionSelection": np.inf,
-    "DrawnBatchSize": np.inf,
+    "DrawnBatchSize": 1.0,
     "RandomAllocation": 1 / 2.0,
     # (only what dominates them is known)
     "TruncatedPoisson": None,
@@ -228,6 +228,11 @@ def test_documented_table_has_every_mechanism_and_its_numbers(monkeypatch):
         "FromProfile, last δ = 0": (True, 0.0, None),
         "FromProfile, last δ = 1e-6": (False, np.inf, np.inf),
         "FromDensities, nothing missing": (True, 0.0, None),
+        "Selected(Gaussian(2), Geometric(10))": (True, 0.5, None),
+        "DrawnBatchSize(1, 0.1 of 1000)": (True, 1.0, None),
+        "ThresholdedGaussian(2, 12)": (False, np.inf, np.inf),
+        "ThresholdedLaplace(2, 25)": (False, np.inf, np.inf),
+        "PartitionSelection(1, 1e-6)": (False, np.inf, np.inf),
     }
     assert set(found) == set(known)
     for name, (holds, tail, mu) in known.items():
