@@ -230,9 +230,8 @@ def register() -> None:
     """Make Opacus know this accountant as "jaxgdp"; to be called once, before ``PrivacyEngine``.
 
     From then on ``PrivacyEngine(accountant="jaxgdp")`` works, with ``make_private``,
-    ``make_private_with_epsilon``, ``get_epsilon`` and checkpoints, and
-    ``opacus.accountants.utils.get_noise_multiplier(..., accountant="jaxgdp")``. Calling it again
-    does nothing.
+    ``make_private_with_epsilon``, ``get_epsilon`` and checkpoints, and so does Opacus' own
+    ``get_noise_multiplier`` with ``accountant="jaxgdp"``. Calling it again does nothing.
 
     Raises:
         ImportError: Opacus is not installed, or is too old to know other accountants.
