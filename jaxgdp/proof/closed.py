@@ -27,6 +27,9 @@ class OneUse:
 
     def delta(self, epsilon: Ball) -> Sides:
         """δ(ε); atoms that may be at ε count from above and not from below."""
+        largest = self.use.largest_loss(self.order)
+        if largest is not None and epsilon >= largest:
+            return Sides(exact(0), exact(0))
         growth, point = epsilon.exp(), self.test(epsilon)
         value, more = point.tpr - growth * point.fpr, exact(0)
         for atom in self.use.atoms(self.order, self.bits):

@@ -87,9 +87,12 @@ class Half(NamedTuple):
 
     polygon: Row
     tests: Row
+    largest: Ball | None = None  # a loss that is never exceeded
 
     def delta(self, epsilon: Ball) -> Sides:
         """Sides of δ(ε) for ε ≥ 0."""
+        if self.largest is not None and epsilon >= self.largest:
+            return Sides(exact(0), exact(0))
         growth = epsilon.exp()
         first, last = self.polygon.accused(epsilon)
         above = [self.polygon.intercept(i, growth) for i in range(first, last + 1)]

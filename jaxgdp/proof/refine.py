@@ -260,10 +260,20 @@ class Finder:
         key = order, effort.bits, effort.variance, effort.grain
         if key not in self.halves:
             laws = compose(self.parts, order, effort)
-            half = Half(polygon(laws.upper), tests(laws.lower))
+            half = Half(polygon(laws.upper), tests(laws.lower), self._largest(order))
             spacing, points = float(laws.upper.grid.spacing), len(laws.upper.masses)
             self.halves[key] = Composed(half, spacing, points)
         return self.halves[key]
+
+    def _largest(self, order: str) -> Ball | None:
+        """A loss that all uses together never exceed."""
+        total = exact(0)
+        for part in self.parts:
+            largest = part.use.largest_loss(order)
+            if largest is None:
+                return None
+            total += part.count * largest
+        return total
 
     def _composed(self, bits: int, variance: float, deadline: float) -> Look:
         grain = Fraction(self.question.smallest) / 10**6 / 4 ** max(0, bits - self.bits(0))

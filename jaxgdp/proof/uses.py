@@ -7,6 +7,7 @@ atoms."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -63,6 +64,10 @@ class Use:
     def infinite(self, order: str) -> Ball:
         """Numerator's mass of outputs that the denominator never shows."""
         return exact(0)
+
+    def largest_loss(self, order: str) -> Ball | None:
+        """A loss that is never exceeded, not even at +∞; None where there is none."""
+        return None
 
     def span(self, order: str, bits: int) -> Span:
         """Beyond it the numerator has a mass of about 2^−bits."""
@@ -122,6 +127,10 @@ class SampledGaussian(Use):
     def _undecided(self, loss: Ball, beyond: int) -> Ball:
         """``beyond`` where no output has so small a loss, and anything where that is unknown."""
         return exact(beyond) if loss.exp() - (1 - self.rate) <= 0 else exact(0).union(exact(1))
+
+    def largest_loss(self, order: str) -> Ball | None:
+        """−log(1 − p) where a record is added to a sample."""
+        return None if self.plain or order == "remove" else -(1 - self.rate).log()
 
     def span(self, order: str, bits: int) -> Span:
         """Losses at the outputs where the numerator's tails are that small."""
@@ -202,6 +211,11 @@ class SampledLaplace(Use):
             found.append(Atom(loss, self._mixed(without, with_record, order), place))
         return found
 
+    def largest_loss(self, order: str) -> Ball | None:
+        """That of the atom at the end."""
+        first, second = (atom.loss for atom in self.atoms(order, 0))
+        return first.max(second)
+
     def span(self, order: str, bits: int) -> Span:
         """From one atom to the other."""
         ends = sorted(float(a.loss) for a in self.atoms(order, bits))
@@ -245,6 +259,14 @@ class Finite(Use):
         """What only the numerator shows."""
         only = [m.numerator for m in self._swapped(order) if not m.denominator > 0]
         return sum(only, exact(0))
+
+    def largest_loss(self, order: str) -> Ball | None:
+        """That of an output, unless some are shown by the numerator alone."""
+        losses = [atom.loss for atom in self.atoms(order, 0)]
+        only = (m for m in self._swapped(order) if not m.denominator > 0)
+        if not losses or any(not m.numerator == 0 for m in only):
+            return None
+        return functools.reduce(lambda a, b: a.max(b), losses)
 
     def span(self, order: str, bits: int) -> Span:
         """From the smallest loss to the largest."""

@@ -154,6 +154,25 @@ def test_nothing_released_has_nothing_to_hide():
     assert jaxgdp.prove(jaxgdp.PureDP(0.0), "tpr", (0.0, 0.5), fpr=0.25).verdict == "proven"
 
 
+@pytest.mark.parametrize(
+    "mechanism, adjacency, largest",
+    [
+        (jaxgdp.compose([(jaxgdp.Laplace(2.0), 3)]), "add_remove", 1.5),
+        (jaxgdp.compose([(jaxgdp.SubsampledLaplace(2.0, 0.25), 2)]), "remove", 0.30057),
+        (jaxgdp.SubsampledLaplace(2.0, 0.25), "add", 0.10356),
+        (jaxgdp.dpsgd(1.0, 0.125, 3), "add", 0.40060),
+        (jaxgdp.compose([(jaxgdp.PureDP(0.5), 3), (jaxgdp.Laplace(2.0), 1)]), "remove", 2.0),
+    ],
+)
+def test_delta_beyond_the_largest_loss_is_nothing(mechanism, adjacency, largest):
+    """At 1.0001 of it δ is exactly 0; a little below it is not."""
+    prove = lambda e: jaxgdp.prove(
+        mechanism, "delta", (0.0, 0.0), 0.5, adjacency=adjacency, epsilon=e
+    )
+    assert prove(1.0001 * largest).verdict == "proven"
+    assert prove(0.7 * largest).verdict != "proven"
+
+
 def test_infinities():
     both = jaxgdp.compose([(jaxgdp.ApproximateDP(0.5, 1e-3), 2), (jaxgdp.Laplace(2.0), 1)])
     infinite = (float("inf"), float("inf"))
