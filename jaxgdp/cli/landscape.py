@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     import xarray
 
 _MOST_RATES = 100_000
-_MOST_COLUMNS = 3  # panels of a figure side by side
 _RATES = {"sampling_probs_number": 64, "min_sampling_prob": 1e-4, "max_sampling_prob": 1}
 _FILES = {"csv": "landscape.csv", "netcdf": "landscape.nc", "figure": "landscape.png"}
 _KINDS = ("lines", "heat-map")
@@ -159,12 +158,16 @@ def _computed(asked: dict[str, Any]) -> xarray.Dataset:
 def _save_figure(dataset: xarray.Dataset, path: Path, kind: str) -> None:
     from ..grids.landscape import QUESTION
     from ..plot import regret_heat_map, regret_panels
+    from ..plot.regret import panel_grid
 
     panels = dataset.sizes["num_steps"]
-    columns = min(panels, _MOST_COLUMNS)
-    rows = -(-panels // columns)
+    rows, columns = panel_grid(panels)
     heat = kind == "heat-map"
-    size = (1.5 + 3.2 * columns, 1.2 + 3.2 * rows) if heat else (3.4 * max(2, panels), 4.4)
+    size = (
+        (1.5 + 3.2 * columns, 1.2 + 3.2 * rows)
+        if heat
+        else (1.6 + 3.4 * max(2, columns), 4.4 * rows)
+    )
 
     def drawing(figure: Any) -> None:
         if not heat:

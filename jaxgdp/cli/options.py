@@ -195,7 +195,7 @@ def option(
             return found or None
         return value if value is None or read is None else read(flag_name(name), value)
 
-    extra = "" if default is None else f" [default: {shown(default)}]"
+    extra = "" if default is None or default == "" else f" [default: {shown(default)}]"
     return click.Option(
         [flag_name(name), to or name], help=spelled_out(help) + extra, metavar=metavar,
         multiple=many, required=required, callback=read_all,

@@ -11,7 +11,7 @@ from ..numerics.optional import Dataset
 from ..numerics.shapes import Array
 from .band import both_sides
 from .regret import LOWEST, REGRET_LIMIT, in_order
-from .style import from_floor, need_matplotlib
+from .style import from_floor, need_matplotlib, plain_log
 
 
 def regret_heat_map(dataset: Dataset, axes: Any) -> Any:
@@ -58,7 +58,9 @@ def regret_heat_map(dataset: Dataset, axes: Any) -> Any:
         (points,) = ax.plot(*places, ls="none", marker=",", alpha=0.0, pickradius=np.inf)
         told[points] = ax.format_coord
     _follow(told)
-    panels[0].set_ylabel(r"noise multiplier $\sigma$")
+    for ax in panels:
+        plain_log(ax.yaxis)
+        ax.set_ylabel(r"noise multiplier $\sigma$")
     floor = dataset.attrs.get("fpr_floor")
     label = rf"regret $\Delta$ (contour: {REGRET_LIMIT:g})"
     label += "" if floor is None else f", {from_floor(floor)}"

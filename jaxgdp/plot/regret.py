@@ -12,6 +12,7 @@ from .style import DASHES, MARKERS, from_floor, grid, marked, need_matplotlib
 
 REGRET_LIMIT = 0.01
 LOWEST = 1e-5  # the axis begins here; what is smaller is not drawn
+_MOST_COLUMNS = 3  # panels side by side
 _STEP_DASHES = (DASHES[3], DASHES[1], DASHES[0])  # the largest number of steps is solid
 
 
@@ -28,8 +29,8 @@ def regret_landscape(
     """Δ against sampling rate: colour and marker are σ, dashes are T (Gomez 2025, Figure 3).
 
     Each band runs from the lower to the upper side of the bracket; the line is the upper side, the
-    one to report. The axis begins at 1e-5; what is smaller is not drawn. Up to 25 rates have a
-    marker each, since the lines between them are no answers.
+    one to report. The axis begins at 1e-5; triangles mark the first and last rate with less. Up to
+    25 rates have a marker each, since the lines between them are no answers.
 
     Args:
         dataset: from ``jaxgdp.landscape.landscape`` or ``jaxgdp.sweep`` with μ and regret.
@@ -63,6 +64,11 @@ def regret_landscape(
             shown = np.maximum(lower, 0.1 * LOWEST), np.maximum(upper, 0.1 * LOWEST)
             ax.fill_between(rates, *shown, color=style["color"], alpha=0.3, linewidth=0)
             ax.plot(rates, upper, linewidth=1.2, linestyle=dash, zorder=2.5, **style, **where)
+            below = upper < LOWEST  # (marked where they leave the axis)
+            if np.any(below):
+                ends = {"marker": "v", "linestyle": "none", "markersize": 3, "clip_on": False}
+                at = np.flatnonzero(below)[[0, -1]]
+                ax.plot(rates[at], [LOWEST] * 2, color=style["color"], zorder=3, **ends)
 
     values = sides.upper
     ceiling = float(np.max(values, where=np.isfinite(values), initial=REGRET_LIMIT))
@@ -77,7 +83,7 @@ def regret_landscape(
     grid(ax)
     if legend:
         by_sigma = [
-            Line2D([], [], label=f"{sigma:g}", markersize=4, **style)
+            Line2D([], [], label=f"{sigma:.3g}", markersize=4, **style)
             for sigma, style in zip(sigmas, styles, strict=True)
         ]
         beside = {"bbox_to_anchor": (1.01, 1.0), "frameon": False, "fontsize": 9}
@@ -98,6 +104,17 @@ def regret_landscape(
     return ax
 
 
+def panel_grid(number: int) -> tuple[int, int]:
+    """Rows and columns of so many panels, at most three side by side.
+
+    Example:
+        >>> panel_grid(2), panel_grid(5)
+        ((1, 2), (2, 3))
+    """
+    columns = min(number, _MOST_COLUMNS)
+    return -(-number // columns), columns
+
+
 def regret_panels(dataset: Dataset, figure: Figure) -> Figure:
     """:func:`regret_landscape`, a panel for each number of steps T.
 
@@ -106,9 +123,15 @@ def regret_panels(dataset: Dataset, figure: Figure) -> Figure:
         figure: matplotlib ``Figure`` to draw on.
     """
     steps = np.sort(np.asarray(dataset["num_steps"].values))
-    panels = np.atleast_1d(figure.subplots(1, len(steps), sharex=True, sharey=True))
-    for t, ax in zip(steps, panels, strict=True):
-        regret_landscape(dataset, ax, num_steps=t, legend=ax is panels[-1])
+    rows, columns = panel_grid(len(steps))
+    grid_of_axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    panels = grid_of_axes.reshape(-1)
+    for spare in panels[len(steps) :]:
+        spare.remove()
+    last = panels[min(columns, len(steps)) - 1]  # (of the first row: the legend is beside it)
+    for t, ax in zip(steps, panels, strict=False):
+        regret_landscape(dataset, ax, num_steps=t, legend=ax is last)
         ax.set_title(f"$T$ = {t:g} steps", fontsize=10)
-        ax.label_outer()
+        if ax not in grid_of_axes[:, 0]:
+            ax.set_ylabel("")
     return figure

@@ -9,7 +9,7 @@ import numpy as np
 from ..numerics.optional import Axes, Dataset, Figure
 from ..quantities.registry import named
 from .band import both_sides
-from .style import BLACK, COLOURS, DASHES, MARKERS, at_argument, grid, marked, symbol
+from .style import BLACK, COLOURS, DASHES, FEW, MARKERS, at_argument, grid, marked, symbol
 
 # colour, dashes, marker and its size: open markers show where two lines are one
 _SAMPLER_STYLES = {
@@ -58,8 +58,13 @@ def sampler_bands(
             continue
         at = one[along].values
         order = np.argsort(at)
-        ax.fill_between(at[order], lower[order], upper[order], color=colour, alpha=0.3, linewidth=0)
-        style = {"color": colour, "linestyle": dash, "linewidth": 1.5}
+        few = len(at) <= FEW  # (between these nothing is known: no lines, no area)
+        if few:
+            ax.vlines(at, lower, upper, color=colour, alpha=0.5, linewidth=4)
+        else:
+            sides = lower[order], upper[order]
+            ax.fill_between(at[order], *sides, color=colour, alpha=0.3, linewidth=0)
+        style = {"color": colour, "linestyle": "none" if few else dash, "linewidth": 1.5}
         style |= {"marker": marker, "markerfacecolor": "none"}
         style |= marked(len(at), place, len(names)) | {"markersize": size}
         ax.plot(at[order], one[quantity].values[order], label=name.replace("_", " "), **style)
