@@ -88,7 +88,7 @@ def test_counts_hold_binomial_probabilities(steps, p):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(16))
 def test_lattices_and_jumps_agree(seed):
     """Wherever both know something, whatever steering thinks of it."""
     generator = np.random.default_rng([35, seed])
@@ -97,7 +97,8 @@ def test_lattices_and_jumps_agree(seed):
     p = log_uniform(1e-8, min(0.5, 50.0 / steps))
     adjacency = str(generator.choice(["remove", "add", "add_remove"]))
     run = jaxgdp.dpsgd(sigma, p, steps)
-    for name, at, low, high in _brackets(SampledRun(sigma, p, float(steps)), adjacency):
+    asked = [ASKED[int(k)] for k in generator.permutation(len(ASKED))[:3]]
+    for name, at, low, high in _brackets(SampledRun(sigma, p, float(steps)), adjacency, asked):
         given = {} if at is None else {REGISTRY[name].argument: at}
         lattice = jaxgdp.measure(run, name, adjacency=adjacency, executor="eager", **given)[name]
         assert low <= lattice.upper * (1.0 + 1e-9) + 1e-300, (sigma, p, steps, name, at)
