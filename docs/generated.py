@@ -118,6 +118,8 @@ def constants_table() -> str:
 def _shown(mechanism) -> str:
     """A mechanism in short: its class and its numbers."""
     fields = [np.asarray(getattr(mechanism, name)) for name in mechanism.given_fields()]
+    if any(a.dtype == object for a in fields):
+        return f"`{type(mechanism).__name__}` of such parts"
     if any(a.ndim for a in fields) or type(mechanism).__name__ not in spec.known_mechanisms():
         return "a pair of its own"
     return f"`{type(mechanism).__name__}({', '.join(f'{float(a):g}' for a in fields)})`"

@@ -46,6 +46,8 @@ class PartitionSelection(Mechanism):
         >>> keys = PartitionSelection(epsilon=1.0, delta=1e-6)
         >>> bool(jaxgdp.delta(keys, epsilon=1.0).contains(1e-6))
         True
+
+    Method: docs/method/domains.md#partitions
     """
 
     epsilon: Parameter
@@ -101,10 +103,7 @@ class PartitionSelection(Mechanism):
         return p, q
 
     def gathered(self, count: Array) -> Sequence[tuple[Mechanism, Array]]:
-        """(ε, δ) for each key, and the decision where it changes most.
-
-        Method: docs/method/domains.md#partitions
-        """
+        """(ε, δ) for each key, and the decision where it changes most."""
         p, q = self._decisions(self._turn())
         with np.errstate(divide="ignore"):
             log_p, log_q = np.log(p), np.log(q)

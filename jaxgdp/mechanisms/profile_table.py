@@ -73,10 +73,7 @@ def _points(delta: Array) -> Array:
 
 
 def table_of(profile: Profile) -> Table:
-    """The pair of the convex hull of a profile, which dominates.
-
-    Method: docs/method/dominating.md#several
-    """
+    """The pair of the convex hull of a profile, which dominates."""
     whole = float(profile.delta[0, 0])
     if whole <= _FAINTEST:
         return NOTHING

@@ -172,7 +172,7 @@ def achieved_cells(curve: CertifiedCurve) -> Cells:
     Its trade-off curve is the hull of tests that are reached, so that it is a post-processing of
     one run; ordered by q/p.
 
-    Method: docs/method/selection.md#lower
+    Method: docs/method/selection.md#score
     """
     deep = np.sqrt(-2.0 * np.log(_FAINTEST_FPR))
     fpr = ndtr(
@@ -230,7 +230,10 @@ def _after(steps: Array) -> tuple[Array, Array]:
 
 
 def selected_masses(runs: Runs, masses: Array) -> Array:
-    """Masses of the best of K, of outputs by increasing score."""
+    """Masses of the best of K, of outputs by increasing score.
+
+    Method: docs/method/selection.md#output
+    """
     end, end_rest = _after(masses)
     start, start_rest = np.append(0.0, end[:-1]), np.append(end_rest[0] + masses[0], end_rest[:-1])
     return np.asarray(runs.gain(Step(masses, start, end, start_rest, end_rest)))
@@ -278,7 +281,10 @@ def _rotated(number: int, first: int) -> Array:
 
 
 def best_order(cells: Cells, runs: Runs, level: float) -> Array:
-    """The order of scores that shows most, of those tried, where δ is next to ``level``."""
+    """The order of scores that shows most, of those tried, where δ is next to ``level``.
+
+    Method: docs/method/selection.md#order
+    """
     rough = _coarse(cells, _COARSE)
     number = len(rough.low)
     blocks = [
@@ -303,7 +309,10 @@ def best_order(cells: Cells, runs: Runs, level: float) -> Array:
 
 
 def attack_table(cells: Cells, runs: Runs, level: float, order: int) -> Table:
-    """The laws of the best of K under a score that shows much next to δ = ``level`` in an order."""
+    """The laws of the best of K under a score that shows much next to δ = ``level`` in an order.
+
+    Method: docs/method/selection.md#score
+    """
     turned = cells if order == 0 else Cells(cells.high[::-1], cells.low[::-1])
     scores = best_order(turned, runs, level)
     low, high = (selected_masses(runs, masses[scores]) for masses in turned)

@@ -36,6 +36,8 @@ class FixedNewCells(Mechanism):
         noise: of one count, a mechanism.
         known_cells: cells that are published on both data sets.
         shown: the probability that a new cell is published.
+
+    Method: docs/method/domains.md#threshold
     """
 
     noise: Mechanism
@@ -60,6 +62,9 @@ class FixedNewCells(Mechanism):
         return found
 
 
+_RELATION = "adding or removing a record that counts once in each of its cells"
+
+
 class _Thresholded(Mechanism):
     """What Gaussian and Laplace noise have in common."""
 
@@ -72,7 +77,7 @@ class _Thresholded(Mechanism):
         " the worst of each, the lower side has one number of them for all uses"
     )
     undifferentiable: ClassVar[str] = "its profile is made from known numbers"
-    relation: ClassVar[str] = "adding or removing a record that counts once in each of its cells"
+    relation: ClassVar[str] = _RELATION
     sampling: ClassVar[str] = "none: every use includes every record"
 
     def _noise(self) -> Mechanism:
@@ -152,6 +157,7 @@ class ThresholdedGaussian(_Thresholded):
     max_cells: Parameter = default(1)
     strict: Parameter = default(False)
 
+    relation: ClassVar[str] = _RELATION
     examples: ClassVar[dict[str, Callable[[], Mechanism]]] = {
         "ThresholdedGaussian(2, 12)": lambda: ThresholdedGaussian(2.0, 12.0)
     }
@@ -251,6 +257,7 @@ class ThresholdedLaplace(_Thresholded):
     max_cells: Parameter = default(1)
     strict: Parameter = default(False)
 
+    relation: ClassVar[str] = _RELATION
     examples: ClassVar[dict[str, Callable[[], Mechanism]]] = {
         "ThresholdedLaplace(2, 25)": lambda: ThresholdedLaplace(2.0, 25.0)
     }
