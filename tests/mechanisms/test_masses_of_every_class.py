@@ -310,7 +310,7 @@ def _drawn(name, rng):
 _FEW = {
     "RandomAllocation": 1,
     "MatrixMechanism": 1,
-    "GaussianMixture": 4,
+    "GaussianMixture": 2,
     "FixedSize": 1,
     "Shuffled": 1,
     "Selected": 1,

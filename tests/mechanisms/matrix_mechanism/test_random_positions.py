@@ -132,6 +132,7 @@ def test_simpler_matrices_are_on_their_sides_in_every_entry():
             assert np.all(banded_below.banded_gram(alpha) <= full + 1e-15)
 
 
+@pytest.mark.nightly
 def test_brackets_widen_with_every_entry():
     """δ of the pair grows with each entry: tables of larger matrices lie above those of smaller."""
     rng = np.random.default_rng(4)
