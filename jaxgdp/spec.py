@@ -212,7 +212,8 @@ def _part(entry: Any, place: _Place, position: int, number: int, whole_rho: floa
     kind = _kind(entry["type"], where("type"), label)
     noise = kind.noise_scale
     if noise not in fields and kind.__name__ in _BUDGETED:
-        rho = share * whole_rho if rho is None and None not in (share, whole_rho) else rho
+        if rho is None and share is not None and whole_rho is not None:
+            rho = share * whole_rho
         if rho is not None:
             fields[noise] = _noise_of_budget(rho, count, fields.get("sensitivity", 1))
     elif "rho" in entry:
@@ -292,7 +293,7 @@ def _run(table: Any, place: _Place) -> run_settings.Run:
         if key not in table:
             raise ValueError(f"{place.source}: run needs the key {key!r}")
     try:
-        given = {k: v if k == "sampler" else _number(v) for k, v in table.items()}
+        given: dict[str, Any] = {k: v if k == "sampler" else _number(v) for k, v in table.items()}
         return run_settings.run(**given)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{place.source}: run: {error}") from None

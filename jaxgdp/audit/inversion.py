@@ -35,7 +35,7 @@ def factors_of(audit: Any) -> np.ndarray:
     return np.asarray(bets.log_factors(odds, slope, multiplier))
 
 
-def exact_log_wealth(audit: Any) -> np.ndarray:
+def exact_log_wealth(audit: Any) -> Any:
     """log of the wealth of an audit on the host, in doubles, rounded down."""
     return log_wealth(factors_of(audit), audit.counts.above, audit.counts.pairs)
 
@@ -119,6 +119,7 @@ def _against_gaussian(odds: np.ndarray, mu: np.ndarray):
     p1, q1 = odds[..., 0] / (1.0 + odds[..., 0]), odds[..., 1] / (1.0 + odds[..., 1])
     shape = np.broadcast_shapes(p1.shape, mu.shape)
     low, high = np.full(shape, -9.0), np.full(shape, 9.0) + mu
+    t = low
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         for _ in range(_HALVINGS):
             t = 0.5 * (low + high)

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ..numerics import namespace as xp
 from ..numerics.shapes import Array, ArrayLike
@@ -37,7 +38,7 @@ def advance(
     Method: docs/method/sequential.md#wealth
     """
     tree = (lines, epoch, counts, members, nonmembers)
-    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree)):
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree)):
         kind = jnp.result_type(float)
         tree = jax.tree.map(lambda x: _of_device(x, kind), tree)
         return _absorb(*tree[:3], *_paired(tree[2], jnp.ravel(tree[3]), jnp.ravel(tree[4])))

@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ..numerics import namespace as xp
 from ..numerics.provenance import provenance
@@ -294,7 +295,7 @@ def _delta(delta: float) -> float:
 
 
 def _traced(tree: Any) -> bool:
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
 
 
 def _plain(value: Any, kind: type) -> Any:

@@ -168,10 +168,10 @@ def calibrate(
         others = {"mechanism": mechanism, "black_box": black_box}
         others |= {"noise_multiplier": noise_multiplier}
         _only_records(sampling_prob, others, solve_for)
-        how: dict[str, Any] = {"rtol": rtol, "adjacency": adjacency, "infeasible": infeasible}
-        how |= {"progress": progress, "client": client, "records_per_user": records_per_user}
-        how |= {"after": after}
-        return of_records(target, stated, how, calibrate)
+        rest: dict[str, Any] = {"rtol": rtol, "adjacency": adjacency, "infeasible": infeasible}
+        rest |= {"progress": progress, "client": client, "records_per_user": records_per_user}
+        rest |= {"after": after}
+        return of_records(target, stated, rest, calibrate)
     num_steps = 1 if num_steps is None else num_steps
     num_epochs = 1 if num_epochs is None else num_epochs
     how = _How(
@@ -470,14 +470,14 @@ def _gaussian(family: Scaled, target: Target, how: _How, mu: Array) -> _Answer:
 def _search(family: Family, target: Target, how: _How) -> _Answer:
     flat = target.flat(family.shape)
     if how.after is not None:
-        return _search_after(family, flat, target, how)
+        return _search_after(family, flat, how, how.after)
     found = search(family, flat, how.rtol, how.adjacency, how.progress, how.client)
     return _Answer(found, np.zeros(len(found.value), bool))
 
 
-def _search_after(family: Family, flat: Target, target: Target, how: _How) -> _Answer:
+def _search_after(family: Family, flat: Target, how: _How, after: Composition) -> _Answer:
     """The search where something was run before, unless that exceeds the target already."""
-    spent = measure(how.after, (flat.quantity,), adjacency=how.adjacency, **flat.parameters())
+    spent = measure(after, (flat.quantity,), adjacency=how.adjacency, **flat.parameters())
     within = np.broadcast_to(flat.meets(flat.read(spent[flat.quantity])), np.shape(flat.goal))
     if how.infeasible == "raise" and not np.all(within):
         first = _one(flat, int(np.flatnonzero(~within)[0]))
@@ -487,7 +487,7 @@ def _search_after(family: Family, flat: Target, target: Target, how: _How) -> _A
     found, rows = empty(len(within)), np.flatnonzero(within)
     found.status[:] = NONE
     if len(rows):
-        part = After(family, how.after, rows)
+        part = After(family, after, rows)
         put(found, rows, search(part, flat.take(rows), how.rtol, how.adjacency, how.progress))
     return _Answer(found, np.zeros(len(within), bool))
 
@@ -553,7 +553,7 @@ def _finish(answer: _Answer, family: Family, target: Target, how: _How) -> Calib
             mechanism = family.at(found.value[rows], rows)
             if how.after is not None:
                 every = np.arange(len(found.value))
-                mechanism = After(family, how.after, every).at(found.value[rows], rows)
+                mechanism = After(family, how.after, every).at(np.asarray(found.value)[rows], rows)
             part = measure(
                 mechanism, ("tpr",), fpr=asked, fpr_floor=0.5 * asked, adjacency=how.adjacency
             ).brackets["tpr"]

@@ -142,8 +142,8 @@ def _of_one(
     lower: float | None,
     upper: float | None,
     seconds: float,
-    asked: dict[str, float],
-    settings: dict[str, str],
+    asked: dict[str, Any],
+    settings: dict[str, Any],
 ) -> Proof:
     """One claim; what ``measure`` finds where none is made."""
     from ..proof import ARGUMENTS, prove

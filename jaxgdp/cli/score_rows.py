@@ -62,7 +62,8 @@ class ScoreRows:
                 )
             self.columns = {name: names.index(name) for name in ("score", "member")}
             return
-        at = lambda name: cells[self.columns[name]] if self.columns[name] < len(cells) else ""
+        places = self.columns
+        at = lambda name: cells[places[name]] if places[name] < len(cells) else ""
         score, member = at("score"), at("member").lower()
         if member not in _TRUE + _FALSE:
             raise ValueError(

@@ -76,7 +76,8 @@ def statement_command(
             mechanism = run_of(run) if deployment is None else from_deployment(deployment)
         cache_compiled_programs()
         shown.describe("measuring")
-        settings = given(**typed) | ({} if delta is None else {"delta": delta})
+        settings: dict[str, Any] = given(**typed)
+        settings |= {} if delta is None else {"delta": delta}
         found = report(mechanism, **settings)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

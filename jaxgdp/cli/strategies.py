@@ -64,7 +64,9 @@ def strategies_command(
         cache_compiled_programs()
     at = options.DELTA if delta is None else delta
     target = Mu(mu) if mu is not None else EpsilonDelta(epsilon, at)
-    chosen = {} if not bands else {"bands": [int(each) for each in numbers("--bands", bands)]}
+    chosen: dict[str, Any] = {}
+    if bands:
+        chosen["bands"] = [int(each) for each in numbers("--bands", bands)]
     with working("calibrating"):
         found = compare_strategies(
             target,

@@ -31,7 +31,7 @@ def answer(query: dict[str, list[str]]) -> dict[str, Any]:
     return {
         "mu": float(found.mu.upper),
         "advantage": float(found.advantage.upper),
-        "epsilon": float(found["epsilon"].upper),
+        "epsilon": float(found.epsilon[given["delta"]].upper),
         "shuffled": None if shuffled is None else float(shuffled),
         "statement": statement,
     }

@@ -173,7 +173,7 @@ def _axes(
     sampler: str,
 ) -> dict[str, Array]:
     """Dimension → coordinates: rates and steps, or batches and epochs of runs."""
-    given = {"noise_multiplier": (noise_multiplier, positive)}
+    given: dict[str, tuple[Any, Any]] = {"noise_multiplier": (noise_multiplier, positive)}
     if all(value is None for value in runs.values()):
         if sampler != "poisson":
             raise ValueError(f"sampler {sampler!r} needs dataset_size, batch_size and num_epochs")

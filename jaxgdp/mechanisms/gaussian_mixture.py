@@ -148,17 +148,16 @@ class GaussianMixture(Mechanism):
 
 
 def _shifts(name: str, value: ArrayLike) -> Array:
-    value = nonnegative(name, value)
-    return _with_axis(name, value)
+    return _with_axis(name, nonnegative(name, value))
 
 
 def _weights(name: str, value: ArrayLike) -> Array:
-    value = _with_axis(name, nonnegative(name, value))
-    if isinstance(value, np.ndarray):
-        total = value.sum(axis=-1)
+    found = _with_axis(name, nonnegative(name, value))
+    if isinstance(found, np.ndarray):
+        total = found.sum(axis=-1)
         valid = "numbers >= 0 that sum to 1 along the last axis (within 1e-9)"
         checked(f"sum of {name}", total, valid, lambda a: np.abs(a - 1.0) <= _SUM)
-    return value
+    return found
 
 
 def _with_axis(name: str, value: Any) -> Any:

@@ -155,7 +155,7 @@ class PartitionPair(ApproximateDP):
     tight: ClassVar[bool] = False
     trailing: ClassVar[dict[str, int]] = {"attack_loss": 1, "attack_p": 1}
 
-    def known_curve(self) -> None:
+    def known_curve(self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """None: both sides are of different pairs."""
 
     def lower_bound_member(self) -> AttackPair:

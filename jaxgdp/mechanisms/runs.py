@@ -385,4 +385,4 @@ BY_NAME: dict[str, Any] = {
     kind.__name__: kind for kind in (Geometric, Poisson, Logarithmic, NegativeBinomial, Fixed)
 }
 
-__all__ = [*BY_NAME, "BY_NAME", "Runs"]
+__all__ = ["BY_NAME", "Fixed", "Geometric", "Logarithmic", "NegativeBinomial", "Poisson", "Runs"]

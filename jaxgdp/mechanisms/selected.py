@@ -176,10 +176,10 @@ def _precision(tables: np.ndarray) -> np.ndarray:
     """μ² of one use at every rate: ∞ where there is mass at infinity."""
     found = np.empty(tables.shape)
     for index in np.ndindex(tables.shape):
-        table = tables[index]
+        table: Any = tables[index]
         infinite = table.p_minus > 0.0 or table.q_plus > 0.0
         largest = float(np.max(np.abs(table.loss))) * (1.0 + SELECTION)
-        found[index] = np.inf if infinite else square_above(pure_dp_mu(largest))
+        found[index] = np.inf if infinite else square_above(pure_dp_mu(np.asarray(largest)))
     return found
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
+flint: Any
 try:
     import flint
 except ImportError:  # the extra is not installed: require() tells how to get it

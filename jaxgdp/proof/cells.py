@@ -100,7 +100,7 @@ def partition(use: Use, order: str, grid: Grid, variance: float, widest: float) 
 def _place(atom: Atom, grid: Grid, factor: int) -> tuple[int, int]:
     """Points below and above an atom; the same one twice where it may be on it."""
     if atom.place is not None and factor:
-        return (atom.place * factor,) * 2
+        return atom.place * factor, atom.place * factor
     place = (atom.loss - grid.shift) / grid.spacing
     below, nearest = place.floor(), (place + exact(1) / 2).floor().mid().floor()
     if below.is_integer() and below < place:

@@ -39,7 +39,7 @@ class Part(NamedTuple):
     """A mechanism's use and how often it is used."""
 
     use: Use
-    count: int
+    count: int  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,8 @@ class _Composing:
     def _power(self, number: int) -> Laws:
         """All uses of a part, by squaring."""
         part = self.parts[number]
-        result, count, copies = None, part.count, float(part.count)
+        result: Laws | None = None
+        count, copies = part.count, float(part.count)
         current = self._trim(self._one_use(number), copies)
         while True:
             while self._may_widen(part, current, copies):
@@ -177,7 +178,7 @@ class _Composing:
             if count & 1:
                 result = current if result is None else self._multiply(result, current, 1.0)
             count >>= 1
-            if not count:
+            if not count and result is not None:
                 return result
             copies /= 2.0
             current = self._multiply(current, current, copies)

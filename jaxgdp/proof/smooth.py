@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import readings
 from .balls import Ball, Sides, exact, gaussian_delta
@@ -61,7 +61,7 @@ def threshold(half: Smooth, rate: Callable[[Point], Ball], value: Ball) -> Sides
 def tpr(curve: Curve, fpr: Ball) -> Sides:
     """The largest TPR: from above by the best line, from below by the tests of that FPR and by the
     chord of slope 1 between the middle of an order and its mirror image."""
-    halves = [half for half, _ in curve.orders()]
+    halves: list[Any] = [half for half, _ in curve.orders()]
     lower, places = [exact(0)], []
     for half in halves:
         place = threshold(half, lambda p: p.fpr, fpr).upper

@@ -60,8 +60,8 @@ def measured(
     settled: Settled, mechanism: Composition, name: str, argument: ArrayLike | None = None
 ) -> _Measured:
     """One quantity, asked on its own as by ``jaxgdp.epsilon`` and its kin."""
-    at = {} if argument is None else {named(name).own_argument or "": argument}
-    how = {key: settled.settings[key] for key in ("rtol", "fpr_floor", "adjacency")}
+    at: dict[str, Any] = {} if argument is None else {named(name).own_argument or "": argument}
+    how: dict[str, Any] = {key: settled.settings[key] for key in ("rtol", "fpr_floor", "adjacency")}
     found = measure(mechanism, name, **how, **at)
     return _Measured(found[name], found.status[name])
 
@@ -151,7 +151,7 @@ def _differs(value: Any, default: Any) -> bool:
 
 def whole_curve(settled: Settled) -> TradeoffCurve:
     """The curve of a settled question."""
-    how = {key: settled.settings[key] for key in ("rtol", "fpr_floor", "adjacency")}
+    how: dict[str, Any] = {key: settled.settings[key] for key in ("rtol", "fpr_floor", "adjacency")}
     return tradeoff(settled.composition, **how)
 
 

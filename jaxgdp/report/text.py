@@ -196,9 +196,10 @@ def curve_rows(report: Report) -> list[tuple[str, str, str, str]]:
 
 
 def _tables(report: Report) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
-    tables = [(("quantity", "lower", "upper", "report"), rows(report))]
+    tables: list[tuple[tuple[str, ...], list[tuple[str, ...]]]] = []
+    tables.append((("quantity", "lower", "upper", "report"), list(rows(report))))
     if report.fnrs:
-        tables.append((("trade-off curve", "lower", "upper", "report"), curve_rows(report)))
+        tables.append((("trade-off curve", "lower", "upper", "report"), list(curve_rows(report))))
     if report.parts:
         tables.append((PART_TITLES, part_rows(report)))
     if found := counted_rows(report):

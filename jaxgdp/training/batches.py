@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ..numerics.shapes import Array, ArrayLike, Bool, Int, PyTree
 from ..numerics.validation import whole
@@ -45,10 +46,11 @@ class Batch(NamedTuple):
         padded, of = len(self.mask), int(whole("of", of))
         if padded % of:
             raise ValueError(f"of must divide the padded size {padded}, got {of}")
-        if not isinstance(number, jax.core.Tracer) and not 0 <= int(number) < of:
+        place: Any = number
+        if not isinstance(place, Tracer) and not 0 <= int(place) < of:
             raise ValueError(f"number must be in [0, {of - 1}], got {number}")
         size = padded // of
-        cut = lambda rows: jax.lax.dynamic_slice_in_dim(rows, number * size, size)
+        cut = lambda rows: jax.lax.dynamic_slice_in_dim(rows, place * size, size)
         return Batch(cut(self.indices), cut(self.mask), self.overflowed)
 
 
@@ -86,11 +88,11 @@ class DrawnFrom:
                     f"data must have the sampler's {self.dataset_size} records along its leading"
                     f" axis, got shape {np.shape(leaf)}"
                 )
-        traced = isinstance(batch.indices, jax.core.Tracer)
+        traced = isinstance(batch.indices, Tracer)
         keep = batch.mask if traced else np.asarray(batch.mask)
         inside = jnp.where(keep, batch.indices, 0)
 
-        def rows(leaf: ArrayLike) -> Array:
+        def rows(leaf: Any) -> Array:
             on_host = isinstance(leaf, np.ndarray) and not traced
             xp, places = (np, np.asarray(inside)) if on_host else (jnp, inside)
             taken = (leaf if on_host else jnp.asarray(leaf))[places]

@@ -17,6 +17,7 @@ and the noise is added to the fraction first: nothing is rounded before there is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -159,7 +160,7 @@ def _halves(numbers: Array) -> tuple[Array, Array]:
     return numbers >> _LOW_BITS, numbers & ((1 << _LOW_BITS) - 1)
 
 
-def rounded(total: ExactSum, clip_norm: Array | float, dtypes: list[DTypeLike]) -> list[Array]:
+def rounded(total: ExactSum, clip_norm: Array | float, dtypes: Sequence[DTypeLike]) -> list[Array]:
     """The sum of each array in one float, rounded once to nearest."""
     result = []
     for high, low, dtype in zip(total.high, total.low, dtypes, strict=True):

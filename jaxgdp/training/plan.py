@@ -86,10 +86,11 @@ class Plan:
 
     def noise_at(self, step: ArrayLike) -> Array:
         """The noise multiplier of a step, numbered from 0 on, as float32; may be traced."""
+        place: Any = step
         if not isinstance(self.noise_multiplier, tuple):
-            return jnp.full(jnp.shape(step), self.noise_multiplier, jnp.float32)
+            return jnp.full(jnp.shape(place), self.noise_multiplier, jnp.float32)
         sigma, numbers = (np.asarray(column) for column in zip(*self.noise_multiplier, strict=True))
-        stage = jnp.searchsorted(jnp.asarray(np.cumsum(numbers)), step, side="right")
+        stage = jnp.searchsorted(jnp.asarray(np.cumsum(numbers)), place, side="right")
         return jnp.asarray(above(sigma))[jnp.minimum(stage, len(sigma) - 1)]
 
     def composition(self, steps: int) -> Composition:

@@ -178,7 +178,8 @@ class _Privatize:
         if params is not None:
             differentiable_parameters(params)
         start, shapes = jnp.zeros((), jnp.int32), ParameterShapes.of(params)
-        inner = self.optimiser.init(params)
+        given: Any = params
+        inner = self.optimiser.init(given)
         refuse_multi_steps_inside(inner)
         key = jax.random.fold_in(self.key, _NOISE)
         accumulated = None

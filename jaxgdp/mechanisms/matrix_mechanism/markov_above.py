@@ -10,7 +10,7 @@ grid, with means kept: E(L − c)₊ is convex and increasing in each of them.""
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -52,7 +52,7 @@ class Kernel(NamedTuple):
     number: int
     circle: bool
 
-    def at(self, distance: Array) -> Array:
+    def at(self, distance: Any) -> Any:
         """The covariance of two positions."""
         if not self.circle:
             return self.variance * self.rho**distance

@@ -67,7 +67,7 @@ def _above(gram: Float[Array, "cycle cycle"]) -> Table:
     if kernel is not None and fine is not None:
         call = np.minimum(call, markov_above.law(kernel, fine, CALL).call(c))
         put = np.minimum(put, markov_above.law(kernel, fine, PUT).put(c))
-    return hull(losses, call, put)
+    return hull(*(np.asarray(a) for a in (losses, call, put)))
 
 
 class _Common(NamedTuple):
