@@ -1,11 +1,12 @@
-"""How close attacks on one training run come to the certified μ: losses, likelihood ratios, gradients.
+"""How close attacks on one training run come to the certified μ: losses, likelihood ratios,
+gradients.
 
     python examples/audit_attacks.py                      # digits, some minutes on two cores
     python examples/audit_attacks.py --quick
     python examples/audit_attacks.py --adult adult.csv    # UCI Adult: numbers, the label last
 
-A network is trained by DP-SGD on records and on canaries, each put in by a fair coin. Three attackers
-guess the coins:
+A network is trained by DP-SGD on records and on canaries, each put in by a fair coin. Three
+attackers guess the coins:
 
     loss       of each canary (a record with a wrong label) under the last model
     ratio      the same against reference models, trained by the attacker with coins of his own
@@ -172,7 +173,8 @@ def main(argv=None):
     padded = int(RATE * size + 8.0 * np.sqrt(RATE * size))
     print(f"{size - NUM_CANARIES} records, {NUM_CANARIES} canaries, {STEPS} steps, p = {RATE:g}\n")
     print(
-        "| noise multiplier | certified μ | loss | ratio | gradient | minutes |\n|---|---|---|---|---|---|"
+        "| noise multiplier | certified μ | loss | ratio | gradient | minutes |\n"
+        "|---|---|---|---|---|---|"
     )
     found = {}
     for sigma in (1.0,) if args.quick else (1.0, 0.6, 0.4):

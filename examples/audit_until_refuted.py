@@ -5,9 +5,9 @@
 
 The first five loops are those of audit_broken_training.py. Five more have slips that real code had:
 
-    noise_for_sum     the noise of a sum is added to the mean: too much noise, which no audit refutes
+    noise_for_sum     the noise of a sum is added to the mean: too much noise, not refuted
     noise_for_mean    the noise of a mean is added to the sum
-    micro_batches     means of micro-batches are clipped, not gradients: one record turns a mean around
+    micro_batches     means of micro-batches are clipped: one record turns a mean around
     shared_key        two devices draw their noise with one key, and both sums are seen
     per_layer         each layer is clipped to the whole C
     padded            free places of a batch hold the last record, and the mask is forgotten
@@ -191,7 +191,8 @@ def low_bits_draws(own, sigma, number, seed=0):
     """One noisy number, 0 or 1 plus noise: 1 if the noise alone could not have given it.
 
     For jax.random.normal that is a look into the table of what it can give. For
-    jaxgdp.training.standard_normal: a number near 0 without the small bits that numbers near 0 have.
+    jaxgdp.training.standard_normal: a number near 0 without the small bits that numbers near 0
+    have.
     """
     draw = standard_normal if own else jax.random.normal
 

@@ -1,17 +1,17 @@
 """Bets on one threshold: likelihood ratios whose mean is at most 1 under every law of a claim.
 
-One pair of runs gives a member's score s′ and a nonmember's s. For an event A, such as "the score is
-above τ", let q = Pr[s′ ∈ A] and p = Pr[s ∈ A]. A claim says q ≤ s·p + c for its half-planes. A bet
-guesses rates (p₁, q₁) outside of one half-plane, and pays for a pair
+One pair of runs gives a member's score s′ and a nonmember's s. For an event A, such as "the score
+is above τ", let q = Pr[s′ ∈ A] and p = Pr[s ∈ A]. A claim says q ≤ s·p + c for its half-planes. A
+bet guesses rates (p₁, q₁) outside of one half-plane, and pays for a pair
 
     e = q₁/q₀ if s′ ∈ A, else (1 − q₁)/(1 − q₀);   times p₁/p₀ if s ∈ A, else (1 − p₁)/(1 − p₀),
 
 where, for a multiplier x ≥ 0, q₀ and p₀ solve (q₁ − q₀)/(q₀(1 − q₀)) = x and (p₀ − p₁)/(p₀(1 −
 p₀)) = s·x. The means of the two factors are 1 + x(q − q₀) and 1 − s·x·(p − p₀). If q₀ ≥ s·p₀ + c,
 then under the claim x(q − q₀) ≤ s·x·(p − p₀) = t, and the mean of the product of the two
-independent factors is at most (1 + t)(1 − t) ≤ 1. Nothing else is needed: any p₁, q₁, half-plane and
-x with q₀ ≥ s·p₀ + c is a valid bet, and the largest such x makes (p₀, q₀) the nearest point of the
-half-plane, with the fastest growth if (p₁, q₁) are the rates.
+independent factors is at most (1 + t)(1 − t) ≤ 1. Nothing else is needed: any p₁, q₁, half-plane
+and x with q₀ ≥ s·p₀ + c is a valid bet, and the largest such x makes (p₀, q₀) the nearest point of
+the half-plane, with the fastest growth if (p₁, q₁) are the rates.
 
 Bets are kept as odds p₁/(1 − p₁), q₁/(1 − q₁) and x, 32-bit numbers all, so that they are the same
 numbers in every precision. The condition is checked with room for rounding."""

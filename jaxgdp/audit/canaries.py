@@ -152,8 +152,8 @@ def likelihood_ratio_scores(
     own = loss_scores(loss, parameters, canaries)
     if inside.shape != others.shape or np.any((inside.sum(0) < 2) | ((~inside).sum(0) < 2)):
         raise ValueError(
-            f"included must have shape {others.shape}, with two models at least with and two without"
-            f" every canary, got shape {inside.shape}"
+            f"included must have shape {others.shape}, with two models at least with and two"
+            f" without every canary, got shape {inside.shape}"
         )
     count = lambda mask: jnp.sum(mask, axis=0)
     mean = lambda mask: jnp.sum(jnp.where(mask, others, 0.0), axis=0) / count(mask)

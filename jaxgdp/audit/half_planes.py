@@ -79,8 +79,8 @@ def of_profile(profile: Callable[[np.ndarray], np.ndarray], points: ArrayLike = 
 def of_curve(fnr: Callable[[np.ndarray], np.ndarray], points: int = 4000) -> HalfPlanes:
     """Half-planes of a trade-off curve, from lower bounds on it alone.
 
-    Between two FPRs the curve is at least its value at the larger one, so that c = max over cells of
-    1 − f(right end) − s·(left end).
+    Between two FPRs the curve is at least its value at the larger one, so that c = max over cells
+    of 1 − f(right end) − s·(left end).
 
     Args:
         fnr: function of FPRs → a lower bound on the FNR allowed, non-increasing.

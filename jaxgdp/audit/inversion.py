@@ -1,10 +1,10 @@
 """Lower bounds at any time, from the counts of a sequential audit: which claims are refuted now.
 
-Every null (μ-GDP, (ε, δ)-DP, or advantage at most η) has a test supermartingale of its own: the same
-thresholds and guesses, held against its own half-planes, and functions of the same counts. Nulls are
-tried on a grid that is fixed beforehand, from the strongest on, until one is not refuted. The bound
-is the last refuted one: if it exceeds the truth, then the first grid point at or above the truth,
-which is a true null fixed beforehand, was refuted."""
+Every null (μ-GDP, (ε, δ)-DP, or advantage at most η) has a test supermartingale of its own: the
+same thresholds and guesses, held against its own half-planes, and functions of the same counts.
+Nulls are tried on a grid that is fixed beforehand, from the strongest on, until one is not refuted.
+The bound is the last refuted one: if it exceeds the truth, then the first grid point at or above
+the truth, which is a true null fixed beforehand, was refuted."""
 
 from __future__ import annotations
 
@@ -110,11 +110,11 @@ def _against_line(odds: np.ndarray, slope: np.ndarray, intercept: np.ndarray):
 
 
 def _against_gaussian(odds: np.ndarray, mu: np.ndarray):
-    """Factors against f_μ at the nearest point of its curve, and what a pair's mean may exceed 1 by.
+    """Factors against f_μ at the nearest point of its curve, and the excess of a pair's mean.
 
-    At (p₀, q₀) on the curve, whose tangent has slope s, let a = (q₁ − q₀)/(q₀(1 − q₀)) and b = (p₀ −
-    p₁)/(p₀(1 − p₀)). With d = p − p₀, the mean is at most (1 + a·s·d)(1 − b·d) ≤ 1 + (a·s − b)²/(4·a·s·b),
-    which is 1 at the nearest point.
+    At (p₀, q₀) on the curve, whose tangent has slope s, let a = (q₁ − q₀)/(q₀(1 − q₀)) and b =
+    (p₀ − p₁)/(p₀(1 − p₀)). With d = p − p₀, the mean is at most (1 + a·s·d)(1 − b·d) ≤
+    1 + (a·s − b)²/(4·a·s·b), which is 1 at the nearest point.
     """
     p1, q1 = odds[..., 0] / (1.0 + odds[..., 0]), odds[..., 1] / (1.0 + odds[..., 1])
     shape = np.broadcast_shapes(p1.shape, mu.shape)

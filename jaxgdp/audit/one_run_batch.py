@@ -1,8 +1,8 @@
 """The recursion of one run with canaries as one compiled program: many settings and seeds at once.
 
-The same recursion as :func:`jaxgdp.audit.one_run.least_mass`, in doubles, with μ found by halving for
-each setting. What a program answers is held against ``least_mass`` once more on the host, so that
-compilers decide nothing."""
+The same recursion as :func:`jaxgdp.audit.one_run.least_mass`, in doubles, with μ found by halving
+for each setting. What a program answers is held against ``least_mass`` once more on the host, so
+that compilers decide nothing."""
 
 from __future__ import annotations
 
@@ -145,8 +145,8 @@ def one_run_mu_of_several(
     """The best lower bound on μ over several numbers of guesses that were fixed beforehand.
 
     Each number of guesses has the confidence 1 − (1 − c)/k, so that the best of all k has the
-    confidence c. A number of guesses that is chosen by the output of the same run, even by a part of
-    its canaries, is no number fixed beforehand: the recursion does not hold for it.
+    confidence c. A number of guesses that is chosen by the output of the same run, even by a part
+    of its canaries, is no number fixed beforehand: the recursion does not hold for it.
 
     Args:
         scores: of every canary of one run, shape (m,), larger the more likely in.

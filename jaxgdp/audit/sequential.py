@@ -144,7 +144,8 @@ class Sequential:
 
         Example:
             >>> audit = Sequential(1.0)
-            >>> [round(float(x), 3) for x in audit.path([2.0, 3.0, 1.0, 2.0], [0.0, 1.0, -1.0, 0.5])]
+            >>> path = audit.path([2.0, 3.0, 1.0, 2.0], [0.0, 1.0, -1.0, 0.5])
+            >>> [round(float(x), 3) for x in path]
             [-0.0, -0.0, -0.0, 0.023]
         """
         members, nonmembers = np.ravel(member_scores), np.ravel(nonmember_scores)
@@ -165,7 +166,7 @@ class Sequential:
 
     @property
     def wealth(self) -> Any:
-        """The wealth now, from below, at most e⁸⁰: evidence against the claim, which starts at 1."""
+        """The wealth now, from below, at most e⁸⁰: evidence against the claim; starts at 1."""
         return xp.exp(xp.minimum(self.log_wealth, _LARGEST))
 
     @property

@@ -1,8 +1,8 @@
 """Several claims, attacks, thresholds or epochs at once: verdicts that are corrected, and say so.
 
 Fixed sequence. Hypotheses are tested in an order that was fixed beforehand, each at the full level,
-until one is not refuted. A true claim can be refuted wrongly only if it is the first true one in the
-order, so that the chance of any wrong refutation is at most α.
+until one is not refuted. A true claim can be refuted wrongly only if it is the first true one in
+the order, so that the chance of any wrong refutation is at most α.
 
 Averages. The mean of the wealths of several audits of one claim (attacks, thresholds, epochs of one
 run) has a mean of at most 1, however they depend on each other. Of several claims, each is refuted
@@ -141,7 +141,8 @@ def simultaneous(
         >>> import numpy as np
         >>> rng = np.random.default_rng(0)
         >>> scores = 2.0 + rng.standard_normal(200), rng.standard_normal(200)
-        >>> simultaneous({f"mu = {mu}": Sequential(mu).update(*scores) for mu in (0.5, 3.0)}).refuted
+        >>> audits = {f"mu = {mu}": Sequential(mu).update(*scores) for mu in (0.5, 3.0)}
+        >>> simultaneous(audits).refuted
         {'mu = 0.5': True, 'mu = 3.0': False}
     """
     named = _named(audits, "audits")
@@ -156,8 +157,8 @@ def simultaneous(
     level = (1.0 + 1e-12) / (1.0 - confidence)
     refuted = {name: value >= level for name, value in adjusted.items()}
     lines = {
-        name: f"{'A BUG IS PROVEN' if refuted[name] else 'consistent so far'}: {audit.text}, adjusted"
-        f" wealth {adjusted[name]:.4g} of {1.0 / (1.0 - confidence):.4g}"
+        name: f"{'A BUG IS PROVEN' if refuted[name] else 'consistent so far'}: {audit.text},"
+        f" adjusted wealth {adjusted[name]:.4g} of {1.0 / (1.0 - confidence):.4g}"
         for name, audit in named.items()
     }
     return Several(refuted, confidence, "averages of wealths, closed testing", lines, adjusted)

@@ -1,20 +1,22 @@
 """A finished model and two sets of records, some used for training and some not: zero new runs.
 
-Memberships were not drawn by the auditor, and records of the two sets may differ for reasons that have
-nothing to do with the model. Then no bound holds without an assumption: a model that never saw any data
-is ε-DP with ε = 0, and an attacker who looks at the records alone tells the sets apart as well as they
-differ.
+Memberships were not drawn by the auditor, and records of the two sets may differ for reasons that
+have nothing to do with the model. Then no bound holds without an assumption: a model that never saw
+any data is ε-DP with ε = 0, and an attacker who looks at the records alone tells the sets apart as
+well as they differ.
 
-The assumption here bounds the difference. Given all records X, memberships S₁ … S_m are independent,
-and the odds Pr[Sᵢ = 1 | X]/Pr[Sᵢ = 0 | X] of every record that a guess is made for lie between e^−γ
-and e^γ. Then, given the model, the records and S₁ … Sᵢ₋₁, the odds of Sᵢ are those odds times a ratio
-of probabilities of the model with and without one record, within e^±ε: each guess is right with
-probability at most q = 1/(1 + e^−(ε+γ)), whatever the ones before. So the number of right ones is
-dominated by Bin(r, q), and ε is at least the bound of one run with fair coins, at δ = 0, minus γ.
+The assumption here bounds the difference. Given all records X, memberships S₁ … S_m are
+independent, and the odds Pr[Sᵢ = 1 | X]/Pr[Sᵢ = 0 | X] of every record that a guess is made for lie
+between e^−γ and e^γ. Then, given the model, the records and S₁ … Sᵢ₋₁, the odds of Sᵢ are those
+odds times a ratio of probabilities of the model with and without one record, within e^±ε: each
+guess is right with probability at most q = 1/(1 + e^−(ε+γ)), whatever the ones before. So the
+number of right ones is dominated by Bin(r, q), and ε is at least the bound of one run with fair
+coins, at δ = 0, minus γ.
 
-The proof is that of Steinke et al. 2023 with other odds. For δ > 0 and trade-off curves no proof of this
-kind is known to us. Odds that are estimated from the data (propensity scores: Cebere et al. 2026)
-make the result an estimate, and so does a generator in place of held-out data (Kazmi et al. 2024)."""
+The proof is that of Steinke et al. 2023 with other odds. For δ > 0 and trade-off curves no proof of
+this kind is known to us. Odds that are estimated from the data (propensity scores: Cebere et al.
+2026) make the result an estimate, and so does a generator in place of held-out data (Kazmi et al.
+2024)."""
 
 from __future__ import annotations
 

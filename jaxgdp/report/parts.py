@@ -89,9 +89,9 @@ def parts_of(described: Spec | None, settings: dict[str, Any]) -> tuple[Part, ..
 
 
 def _sigma(composition: Composition) -> float | None:
-    if len(composition.mechanisms) > 1:
+    if len(composition.mechanisms) != 1:
         return None
-    only = composition.mechanisms[0]
+    only: Any = composition.mechanisms[0]
     return float(getattr(only, only.noise_scale)) if only.noise_scale else None
 
 

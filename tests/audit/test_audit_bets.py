@@ -1,4 +1,5 @@
-"""Bets of a sequential audit: their mean under every law that a claim allows, in exact arithmetic."""
+"""Bets of a sequential audit: their mean under every law that a claim allows, in exact
+arithmetic."""
 
 import jax
 import mpmath
@@ -80,7 +81,8 @@ def test_bet_against_a_closer_line_has_a_mean_above_one():
     "claim", [0.02, 1.0, 6.0, (1.0, 1e-5), (0.0, 0.1), (3.0, 0.0), "zcdp", "curve", "mechanism"]
 )
 def test_half_planes_hold_the_claim(claim):
-    """No FNR of the claim's curve lies below a half-plane, and the planes are close to the curve."""
+    """No FNR of the claim's curve lies below a half-plane, and the planes are close to the
+    curve."""
     if claim == "zcdp":
         stated = audit.zero_concentrated(0.5)
     elif claim == "mechanism":
@@ -138,8 +140,8 @@ def test_half_planes_hold_every_mechanism(name):
 
 @pytest.mark.parametrize("claim", [0.0, 1e-6, 40.0, 1e6, (0.0, 0.0), (50.0, 0.0), (700.0, 0.1)])
 def test_claims_at_the_ends_are_answered(claim):
-    """Nothing is refuted by what the claim allows, and claims of next to nothing are refuted at once."""
-    z = np.random.default_rng(0).standard_normal((2, 200))
+    """Nothing is refuted by what the claim allows, and claims of next to nothing are refuted at
+    once.""" z = np.random.default_rng(0).standard_normal((2, 200))
     state = audit.Sequential(claim)
     assert not state.update(z[0], z[1]).refuted
     weak = claim in (0.0, 1e-6, (0.0, 0.0))

@@ -1,5 +1,5 @@
-"""Audits valid at any time: exact means by enumeration, level by simulation with a variant that must
-fail, power, and every way in which scores may come.
+"""Audits valid at any time: exact means by enumeration, level by simulation with a variant that
+must fail, power, and every way in which scores may come.
 """
 
 import json

@@ -1,4 +1,5 @@
-"""Several claims at once: no true claim is refuted oftener than the level allows, in any of them."""
+"""Several claims at once: no true claim is refuted oftener than the level allows, in any of
+them."""
 
 import itertools
 import json
