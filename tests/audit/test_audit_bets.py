@@ -141,7 +141,9 @@ def test_half_planes_hold_every_mechanism(name):
 @pytest.mark.parametrize("claim", [0.0, 1e-6, 40.0, 1e6, (0.0, 0.0), (50.0, 0.0), (700.0, 0.1)])
 def test_claims_at_the_ends_are_answered(claim):
     """Nothing is refuted by what the claim allows, and claims of next to nothing are refuted at
-    once.""" z = np.random.default_rng(0).standard_normal((2, 200))
+    once.
+    """
+    z = np.random.default_rng(0).standard_normal((2, 200))
     state = audit.Sequential(claim)
     assert not state.update(z[0], z[1]).refuted
     weak = claim in (0.0, 1e-6, (0.0, 0.0))
