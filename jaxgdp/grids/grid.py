@@ -34,7 +34,7 @@ class Grid(NamedTuple):
         axes: dimension → coordinates.
         quantities: their names.
         numbers: arguments of the quantities, and the FPR floor.
-        rtol, adjacency, executor: as for ``measure``; or ``_FIRST_BY_NUMPY``.
+        rtol, adjacency, executor: as for ``measure``; or ``FIRST_BY_NUMPY``.
         records: most records of one user.
         dataset_size: n, where the axes are batch sizes and epochs or steps of runs; else None.
         sampler: of those runs.
