@@ -127,10 +127,11 @@ def calibrate(
             they need as much noise.
         num_epochs: whole numbers ≥ 1, for samplers other than "poisson" and for a batch size that
             is solved for; default 1.
-        dataset_size, batch_size: n and b, in place of ``sampling_prob``: rate and steps follow as
+        dataset_size: n, with ``batch_size`` in place of ``sampling_prob``: rate and steps follow as
             by :func:`jaxgdp.run`, whose samplers are taken then, and ``num_epochs`` or
             ``num_steps`` are of the whole run. "unknown" gives the larger of the noise for Poisson
             and for shuffled batches. Where a batch size is solved for, n is one whole number.
+        batch_size: b, expected size of a batch.
         after: a mechanism or composition, of no shape, that was run on the same data before; the
             target is for both together.
         records_per_user: most records of one user, a whole number from 1 to 256, where neighbours

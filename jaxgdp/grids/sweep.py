@@ -82,9 +82,12 @@ def sweep(
         num_steps: whole numbers ≥ 1, likewise. No axis may hold a value twice.
         quantities: names of registered quantities (``jaxgdp.quantities``), such as "mu", "regret",
             "epsilon" or "beta".
-        dataset_size, batch_size, num_epochs, sampler: in place of ``sampling_prob``, as for
-            :func:`jaxgdp.run`: the dimensions are then noise_multiplier, batch_size and num_epochs
-            (or num_steps, of the whole run); n and the sampler are single, "unknown" is none.
+        dataset_size: n, a single number, in place of ``sampling_prob``, as for :func:`jaxgdp.run`:
+            the dimensions are then noise_multiplier, batch_size and num_epochs (or num_steps, of
+            the whole run).
+        batch_size: b, scalar or one-dimensional.
+        num_epochs: scalar or one-dimensional, in place of ``num_steps``.
+        sampler: as for :func:`jaxgdp.run`, but for "unknown".
         records_per_user: most records of one user, one whole number from 1 to 256, where neighbours
             differ in a user.
         {rtol, fpr_floor, adjacency}

@@ -147,8 +147,8 @@ def describe(loader: Any) -> LoaderDescription:
     """Which sampler a data loader has, and what may be claimed of it.
 
     Args:
-        loader: a ``torch.utils.data.DataLoader``, Opacus' ``DPDataLoader``, a grain loader or a
-            ``tf.data.Dataset``; anything else is "unknown", which is safe.
+        loader: a data loader of torch or of Opacus, one of grain or a data set of TensorFlow;
+            anything else is "unknown", which is safe.
 
     Returns:
         A :class:`LoaderDescription`. What cannot be read from public attributes is "unknown".

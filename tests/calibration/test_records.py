@@ -39,6 +39,6 @@ def test_unknown_sampler_gets_the_larger_noise():
         ({"sampler": "unknown", "batch_size": [1, 2]}, "one calibration at a time"),
     ],
 )
-def test_what_does_not_go_together_is_refused(change, message):
+def test_arguments_that_exclude_each_other_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         jaxgdp.calibrate(GOAL, **RUN | change)

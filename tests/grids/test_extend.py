@@ -28,7 +28,7 @@ def asked(monkeypatch):
     return sizes
 
 
-def test_only_new_settings_are_computed(tmp_path, asked):
+def test_new_settings_alone_are_computed(tmp_path, asked):
     store = tmp_path / "s.zarr"
     jaxgdp.sweep(**GRID, store=store, chunk_size=3)
     del asked[:]

@@ -254,7 +254,7 @@ def test_bounds_by_moments_hold_at_many_settings(run):
     "setting, bounds",
     [((0.1, 0.1, 10**4), (280.6, 281.7)), ((0.05, 0.01, 1000), (10.2874, 10.2875))],
 )
-def test_what_lattices_leave_wide_is_narrowed(setting, bounds):
+def test_wide_brackets_of_lattices_are_narrowed(setting, bounds):
     """(lattices alone have [87, 1000] and [10, 632])"""
     started = time.process_time()
     low, high = jaxgdp.measure(jaxgdp.dpsgd(*setting), "mu", executor="eager").mu
