@@ -22,6 +22,7 @@ from .uses import Atom, Finite, Masses, SampledGaussian
 _MOST_ATOMS = 4096  # of a product of finite laws that is listed
 _FALLBACK = 1e-3  # of the variance, where a closed form cannot be read
 _WORKING = 128  # bits of balls beyond those of the integers
+_STEERING = 128  # bits where only the effort is decided on
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,8 @@ class Finder:
         self.listed = not gaussian and _listed(parts) <= _MOST_ATOMS
         lattice = only is not None and only.lattice is not None and not only.continuous
         self.exact = not parts or self.one_use or self.gaussian or self.listed or lattice
-        self.variance = variance_of(parts) if parts else 0.0
+        with precision(_STEERING):
+            self.variance = variance_of(parts) if parts else 0.0
 
     def bits(self, finer: int) -> int:
         """Bits of the integers: what matters, times the number of roundings, and some more."""

@@ -14,7 +14,14 @@ from jaxgdp.proof.balls import dyadic, precision
 from jaxgdp.proof.describe import parts_of
 from jaxgdp.proof.refine import Finder, Question
 
-mpmath.mp.dps = 60
+DIGITS = 60
+
+
+@pytest.fixture(autouse=True)
+def _digits():
+    """The oracle's own digits, whatever other tests have set."""
+    with mpmath.workdps(DIGITS):
+        yield
 
 
 class Exact:
@@ -87,6 +94,7 @@ def holds(sides, value) -> bool:
     """Whether sides hold a fraction, or a number of 60 digits to 50 of them."""
     low, high = (dyadic(side) for side in sides)
     if isinstance(value, mpmath.mpf):
+        assert mpmath.mp.dps >= DIGITS
         slack = Fraction(1, 10**45)
         value = Fraction(*map(int, (value.man, 1))) * Fraction(2) ** int(value.exp)
         return low - slack <= value <= high + slack

@@ -210,9 +210,18 @@ def test_extra_that_is_missing_is_named(monkeypatch):
         jaxgdp.prove(jaxgdp.Gaussian(1.0), "mu", (0, 2))
 
 
-def test_precision_of_the_user_comes_back():
+@pytest.mark.parametrize("name", ("DiscreteGaussian", "FromPMFs", "Gaussian", "SubsampledGaussian"))
+def test_precision_of_the_user_comes_back_and_changes_nothing(name):
     import flint
 
-    before = flint.ctx.prec
-    jaxgdp.prove(jaxgdp.Gaussian(1.0), "mu", (0, 2))
-    assert flint.ctx.prec == before
+    before, found = flint.ctx.prec, []
+    try:
+        for bits, digits in ((53, 15), (2, 3), (3000, 500)):
+            flint.ctx.prec = bits
+            with mpmath.workdps(digits):
+                proof = jaxgdp.prove(SETTINGS[name], "epsilon", (0.0, 30.0), delta=1e-3)
+            assert flint.ctx.prec == bits
+            found.append((proof.verdict, proof.bracket, proof.effort))
+    finally:
+        flint.ctx.prec = before
+    assert found[1:] == found[:1] * 2
