@@ -1,5 +1,5 @@
-"""Shared settings: a persistent compilation cache, and quick compilation of what the tests compile
-themselves.
+"""Shared settings: a persistent compilation cache, quick compilation of what the tests compile
+themselves, and the digits of mpmath.
 """
 
 import os
@@ -7,6 +7,7 @@ import pathlib
 import tempfile
 
 import jax
+import mpmath
 import pytest
 
 _CACHE = os.environ.get(
@@ -33,3 +34,10 @@ def pytest_configure(config):
     """Let the package compile quickly, but for tests that are run at night."""
     if "nightly" not in config.option.markexpr:
         os.environ.setdefault("JAXGDP_COMPILE", "quick")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def digits_of_mpmath(request):
+    """The digits of mpmath in a file of tests: its ``DIGITS``, whatever other files ask for."""
+    with mpmath.workdps(getattr(request.module, "DIGITS", 30)):
+        yield

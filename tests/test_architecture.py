@@ -380,3 +380,10 @@ def test_version_is_the_packaged_one():
     except metadata.PackageNotFoundError:
         pytest.skip("run from a source tree that is not installed")
     assert jaxgdp.__version__ == packaged
+
+
+def test_no_file_of_tests_sets_the_digits_of_the_others():
+    """A file has ``DIGITS``, a block ``workdps``: what is set at import, the next file undoes."""
+    sets = re.compile(r"\bmp\.(dps|prec) [-+*/]?= ")
+    files = Path(__file__).parent.rglob("*.py")
+    assert [str(file) for file in files if sets.search(file.read_text(encoding="utf-8"))] == []

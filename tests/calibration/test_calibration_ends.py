@@ -7,7 +7,7 @@ from mpmath import mp
 import jaxgdp
 from jaxgdp import targets
 
-mp.dps = 40
+DIGITS = 40
 
 
 @pytest.mark.parametrize(

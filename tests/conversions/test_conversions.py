@@ -43,8 +43,8 @@ def just_above(alpha, beta, slack):
 
 @pytest.mark.parametrize("order", [0.5, 0.75, 1.0, 1.001, 1.5, 2.0, 8.0, 64.0])
 @pytest.mark.parametrize("rho", [1e-8, 0.02, 0.7, 20.0])
+@mp.workdps(330)
 def test_rdp_curve_is_the_root_from_below(order, rho):
-    mp.mp.dps = 330
     found = conversions.beta_from_rdp(
         fpr=ALPHAS, orders=[order], rho=np.full((len(ALPHAS), 1), rho)
     )

@@ -58,8 +58,8 @@ def played(k, epsilon, gamma, choices):
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0])
+@mpmath.workdps(30)
 def test_cells_of_the_dominating_pair(epsilon):
-    mpmath.mp.dps = 30
     e = mpmath.mpf(epsilon)
     below_p = lambda v: (1 - mpmath.exp(-(e + v) / 2)) / (1 - mpmath.exp(-e))
     below_q = lambda v: (mpmath.exp((v - e) / 2) - mpmath.exp(-e)) / (1 - mpmath.exp(-e))
@@ -193,10 +193,10 @@ def test_block_read_off_its_tables_is_within_what_a_lattice_finds(epsilon, uses,
         assert mine.upper - mine.lower <= 1.001 * (theirs.upper - theirs.lower) + 1e-11
 
 
+@mpmath.workdps(40)
 def test_attack_in_tables_is_on_exact_binomials():
     (part, _), *_ = compose([(ExponentialMechanism(8.0), 64)]).stacked()
     seen = jax.tree.map(lambda a: a[0], part).bracketed()
-    mpmath.mp.dps = 40
     up = 1 / (1 + mpmath.exp(-4))
     for i in range(65):
         choose = mpmath.binomial(64, i)

@@ -20,9 +20,9 @@ SLACK = 1e-9
 # --- discrete Gaussian: cells ---------------------------------------------------------------------
 
 
+@mpmath.workdps(40)
 def gaussian_masses(sigma, s, ell):
     """Exact cell masses: sums over the integers between floor(ℓσ²/s + s/2)."""
-    mpmath.mp.dps = 40
     reach = int(60 * sigma) + s + 20
     g = [
         mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * mpmath.mpf(sigma) ** 2))
@@ -104,8 +104,8 @@ def quantile(mass):
 
 
 @pytest.mark.parametrize("sigma", [0.2, 0.5, 1.0, 2.0, 5.0, 40.0])
+@mpmath.workdps(30)
 def test_steps_of_the_normal_quantile_fall(sigma):
-    mpmath.mp.dps = 30
     terms = [
         mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * mpmath.mpf(sigma) ** 2))
         for k in range(int(30 * sigma) + 30)

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 import jaxgdp
 
-mpmath.mp.dps = 60
+DIGITS = 60
 SLACK = 1e-9  # relative, for the oracle's own rounding and for a double's of (α, β)
 
 

@@ -13,9 +13,9 @@ POINTS = 41
 SLACK = 1e-9
 
 
+@mpmath.workdps(40)
 def exact_masses(b, p, ell):
     """Cell masses from the distribution functions of the output at the cells' edges."""
-    mpmath.mp.dps = 40
     b, p = mpmath.mpf(b), mpmath.mpf(p)
     below = lambda o: mpmath.exp(o / b) / 2 if o < 0 else 1 - mpmath.exp(-o / b) / 2
     edges = [(mpmath.mpf(0), mpmath.mpf(0))]

@@ -154,8 +154,8 @@ def test_composition_of_profiles():
 # --- densities ------------------------------------------------------------------------------------
 
 
+@mpmath.workdps(30)
 def test_log_sinhc():
-    mpmath.mp.dps = 30
     for z in (0.0, 1e-9, 1e-3, 0.0999, 0.1001, 1.0, -3.0, 40.0, 900.0):
         exact = mpmath.log(mpmath.sinh(z) / z) if z else mpmath.mpf(0)
         assert float(abs(log_sinhc(np.array(z), np) - exact)) <= 4e-16 * max(1.0, abs(z))
@@ -216,9 +216,9 @@ def piece_masses(x, log_density):
     return masses
 
 
+@mpmath.workdps(30)
 def wavy_masses(x, log_p, log_q, ell):
     """Cell masses: every piece cut where its loss crosses a lattice point."""
-    mpmath.mp.dps = 30
     cells = [[mpmath.mpf(0), mpmath.mpf(0)] for _ in range(len(ell) + 1)]
     wholes = piece_masses(x, log_p), piece_masses(x, log_q)
     for i in range(len(x) - 1):

@@ -15,7 +15,7 @@ from jaxgdp.numerics import namespace as xp
 from jaxgdp.numerics.compiling import Program
 from jaxgdp.quantities.reading import unsampled
 
-mpmath.mp.dps = 40
+DIGITS = 40
 mpf = mpmath.mpf
 
 

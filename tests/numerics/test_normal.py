@@ -8,7 +8,7 @@ import pytest
 import jaxgdp
 from jaxgdp.numerics import normal
 
-mpmath.mp.dps = 50
+DIGITS = 50
 
 
 def log_tail(z):

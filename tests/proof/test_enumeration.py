@@ -17,13 +17,6 @@ from jaxgdp.proof.refine import Finder, Question
 DIGITS = 60
 
 
-@pytest.fixture(autouse=True)
-def _digits():
-    """The oracle's own digits, whatever other tests have set."""
-    with mpmath.workdps(DIGITS):
-        yield
-
-
 class Exact:
     """A product of finite pairs, with its quantities."""
 

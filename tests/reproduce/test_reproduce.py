@@ -26,7 +26,7 @@ from jaxgdp.reproduce.renyi import RenyiCurve, renyi_epsilon
 from jaxgdp.reproduce.theorem_b2 import breakpoint_regret
 from jaxgdp.reproduce.verdict import judge, judge_statement, printed_range, shown
 
-mpmath.mp.dps = 30
+DIGITS = 30
 CORNER = 1.0 / (1.0 + math.e)
 RESPONSE_MU = -2.0 * float(ndtri(CORNER))
 

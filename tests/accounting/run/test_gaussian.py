@@ -8,7 +8,7 @@ import pytest
 import jaxgdp
 from jaxgdp.quantities.quantities import quantity
 
-mpmath.mp.dps = 40
+DIGITS = 40
 SETTINGS = [(1.0, 1), (0.5, 2000), (20.0, 100), (1000.0, 1_000_000), (50.0, 1_000_000), (100.0, 1)]
 
 
