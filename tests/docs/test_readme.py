@@ -41,7 +41,6 @@ def test_every_example_gives_what_is_printed():
     assert runner.failures == 0, "".join(told)
 
 
-@pytest.mark.filterwarnings("ignore:sample.key. is deprecated:DeprecationWarning")
 def test_training_stays_within_the_budget_that_is_printed():
     """The training example, with a model and data in place of the reader's."""
     import jax.numpy as jnp

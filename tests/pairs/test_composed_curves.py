@@ -100,3 +100,32 @@ def test_faint_outputs_with_large_losses_are_counted():
 
 def _groups(run):
     return jax.tree.map(lambda leaf: np.asarray(leaf)[None], run.stacked())
+
+
+@pytest.mark.parametrize("deep", [1e-300, 1e-17, 1e-3, 0.7324814689158041, 1.0 - 1e-9])
+@pytest.mark.parametrize("uses", [2, 10, 37])
+def test_masses_at_infinity_are_rounded_up_and_by_little(deep, uses):
+    """Also where they are next to 1 and what they leave is what counts."""
+    one = jaxgdp.ApproximateDP(0.0, deep).known_curve()
+    with mp.workdps(600):
+        left = (1 - mpf(deep)) ** uses
+        twice = composed([(one, uses), (one, uses)])
+        for found, rest in ((composed([(one, uses)]), left), (twice, left * left)):
+            for log in (found.log_q_plus, found.log_p_minus):
+                mass = mp.exp(mpf(log))
+                assert 1 - rest <= mass <= (1 - rest) * (1 + mpf(found.mass_error))
+                if 1e-300 < rest < 0.5:
+                    assert 1 - mass >= rest * (1 - 1e-11)
+
+
+def test_mu_of_what_is_only_found_at_infinity_is_rounded_up():
+    generator = np.random.default_rng(36)
+    for _ in range(8):
+        deep, floor = generator.uniform(0.3, 0.8), 10.0 ** generator.uniform(-12.0, -8.0)
+        run = jaxgdp.compose([(jaxgdp.ApproximateDP(0.0, deep), 10)])
+        found = jaxgdp.measure(run, "mu", fpr_floor=floor)["mu"]
+        with mp.workdps(60):
+            quantile = lambda rate: -mp.sqrt(2) * mp.erfinv(1 - 2 * rate)
+            left = (1 - mpf(deep)) ** 10
+            truth = -quantile(left - mpf(floor)) - quantile(mpf(floor))
+            assert mpf(float(found.lower)) <= truth <= mpf(float(found.upper))

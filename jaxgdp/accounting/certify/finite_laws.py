@@ -110,7 +110,7 @@ def _with_end(pair: FiniteCurve) -> tuple[Array, Array, Array]:
     """Losses and log masses, with what only Q has behind them: a test of FPR 0."""
     if pair.log_q_plus == -np.inf:
         return pair.loss, pair.log_p, pair.log_q
-    ends = max(pair.loss[-1], 0.0), -np.inf, pair.log_q_plus
+    ends = max(pair.loss[-1], 0.0), -np.inf, pair.log_q_plus - pair.infinite_error
     columns = (pair.loss, pair.log_p, pair.log_q)
     loss, log_p, log_q = (np.append(a, end) for a, end in zip(columns, ends, strict=True))
     return loss, log_p, log_q

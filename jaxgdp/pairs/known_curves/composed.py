@@ -5,14 +5,18 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from ...numerics.errors import UNIT
+from ...numerics.errors import PAIRWISE, UNIT
 from ...numerics.shapes import Array, Int
 from .finite import FiniteCurve
 
 _NEGLIGIBLE = -45.0  # log of a mass whose square does not count, whatever the number of uses
+
+_EVEN = math.log(0.5)
 
 
 def number_of_outputs(pieces: Sequence[tuple[FiniteCurve, int]]) -> int:
@@ -45,16 +49,19 @@ def _product(one: FiniteCurve, other: FiniteCurve) -> FiniteCurve:
     exact = np.add.outer(_long(one), _long(other)).reshape(-1)
     size = np.add.outer(np.abs(one.loss), np.abs(other.loss)).reshape(-1)
     deepest = float(np.max(np.abs(log_p)) + np.max(np.abs(log_q)))
-    return FiniteCurve.of_atoms(
+    found = FiniteCurve.of_atoms(
         loss := exact.astype(float),
         log_p,
         log_q,
         mass_error=one.mass_error + other.mass_error + UNIT * deepest,
         loss_error=error + _rounding(size),
         loss_rest=(exact - loss).astype(float),
-        log_p_minus=_either(float(one.log_p_minus), float(other.log_p_minus)),
-        log_q_plus=_either(float(one.log_q_plus), float(other.log_q_plus)),
         log_unlisted=float(np.logaddexp(one.log_unlisted, other.log_unlisted)),
+    )
+    return _with_ends(
+        found,
+        _either(float(one.log_p_minus), float(other.log_p_minus)),
+        _either(float(one.log_q_plus), float(other.log_q_plus)),
     )
 
 
@@ -68,17 +75,50 @@ def _powered(one: FiniteCurve, uses: int) -> FiniteCurve:
     # (each log mass is known to a few units of itself, and so are its multiples and their sum)
     size = np.maximum(counts @ np.abs(one.log_p), counts @ np.abs(one.log_q)) + ways
     units = 4.0 + len(one.loss) + 4.0
-    return FiniteCurve.of_atoms(
+    found = FiniteCurve.of_atoms(
         loss,
         log_p,
         log_q,
         mass_error=uses * one.mass_error + units * UNIT * float(np.max(size)),
         loss_error=counts @ one.loss_error + len(one.loss) * _rounding(counts @ np.abs(one.loss)),
         loss_rest=(exact - loss).astype(float),
-        log_p_minus=_any_of(float(one.log_p_minus), uses),
-        log_q_plus=_any_of(float(one.log_q_plus), uses),
         log_unlisted=float(one.log_unlisted + np.log(uses)),
     )
+    return _with_ends(
+        found, _any_of(float(one.log_p_minus), uses), _any_of(float(one.log_q_plus), uses)
+    )
+
+
+def _with_ends(found: FiniteCurve, minus: _Mass, plus: _Mass) -> FiniteCurve:
+    """With the masses that only one law has rounded up, and by how much.
+
+    A mass next to 1 is known better by what the other outputs leave of it.
+
+    Method: docs/method/known.md#few
+    """
+    error = 2.0 * max(minus.error, plus.error)
+    return replace(
+        found,
+        log_p_minus=_rounded_up(minus, found.log_p, found.mass_error),
+        log_q_plus=_rounded_up(plus, found.log_q, found.mass_error),
+        mass_error=found.mass_error + error,
+        infinite_error=error,
+    )
+
+
+def _rounded_up(end: _Mass, log_mass: Array, mass_error: float) -> float:
+    above = min(end.log + end.error, 0.0)
+    return min(above, _left_by(log_mass, mass_error)) if above > _EVEN else above
+
+
+def _left_by(log_mass: Array, mass_error: float) -> float:
+    """log of what masses leave of 1, from above."""
+    if not len(log_mass):
+        return 0.0
+    rounded = mass_error + 8.0 * UNIT * (float(np.max(np.abs(log_mass))) + PAIRWISE)
+    total = float(np.logaddexp.reduce(log_mass)) - len(log_mass) * UNIT * 4.0 - rounded
+    share = math.exp(min(total, 0.0)) * (1.0 - 4.0 * UNIT)
+    return math.log1p(-share) * (1.0 - 4.0 * UNIT) if share < 1.0 else -math.inf
 
 
 def _counts(outputs: int, uses: int) -> Int[np.ndarray, "ways outputs"]:
@@ -107,13 +147,35 @@ def _rounding(size: Array) -> Array:
     return 4.0 * float(np.finfo(np.longdouble).eps) * size
 
 
-def _any_of(log_mass: float, uses: int) -> float:
-    """log of the probability that an output of this mass occurs at least once."""
+class _Mass(NamedTuple):
+    """log of a mass, and a bound on its relative error."""
+
+    log: float
+    error: float
+
+
+def _any_of(log_mass: float, uses: int) -> _Mass:
+    """Probability that an output of this mass occurs at least once.
+
+    It is relatively no more uncertain than the mass itself, as n·x·(1 − x)^{n−1} is at most
+    1 − (1 − x)^n.
+    """
+    if log_mass == -math.inf:
+        return _Mass(-math.inf, 0.0)
     if log_mass < _NEGLIGIBLE:
-        return log_mass + math.log(uses)
-    return math.log(-math.expm1(uses * math.log1p(-math.exp(log_mass))))
+        found = log_mass + math.log(uses)
+    elif log_mass < 0.0:
+        found = math.log(-math.expm1(uses * math.log1p(-math.exp(log_mass))))
+    else:
+        found = 0.0
+    return _Mass(found, UNIT * (4.0 * abs(log_mass) + 2.0 * abs(found) + 24.0))
 
 
-def _either(one: float, other: float) -> float:
-    """log of a + b − ab."""
-    return float(np.logaddexp(one, other + np.log1p(-np.exp(one))))
+def _either(one: float, other: float) -> _Mass:
+    """Probability a + b − ab of at least one of two independent events."""
+    if max(one, other) == -math.inf:
+        return _Mass(-math.inf, 0.0)
+    with np.errstate(divide="ignore"):
+        found = float(np.logaddexp(one, other + np.log1p(-np.exp(min(one, 0.0)))))
+    size = sum(abs(log) for log in (one, other) if log > -math.inf)
+    return _Mass(min(found, 0.0), UNIT * (2.0 * size + 24.0))

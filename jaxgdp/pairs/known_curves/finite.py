@@ -20,6 +20,7 @@ class FiniteCurve(KnownCurve):
         loss, log_p, log_q: log Q/P, log P and log Q of the outputs that both laws have, shape
             (outputs,).
         log_p_minus, log_q_plus: log masses of the outputs that only one of them has.
+        infinite_error: by how much at most those have been rounded up, relatively.
         mass_error: bound on the relative error of every mass, beside a few units of its log.
         loss_error: bound on the error of every loss, in nats, shape (outputs,).
         loss_rest: what is to be added to the losses, far below their last digits.
@@ -37,6 +38,7 @@ class FiniteCurve(KnownCurve):
     loss_error: Array
     loss_rest: Array
     log_unlisted: float = -np.inf
+    infinite_error: float = 0.0
 
     batched = False
 
