@@ -6,7 +6,7 @@
 A convolutional network on 28×28 images, a batch of 256 in micro-batches of 32. Programs run in
 turns, and the median of CPU seconds of a call is told; memory is what XLA sets aside for a program
 beside its arguments and results. Writes a table (.md) and all numbers (.json) to
-benchmarks/results."""
+benchmarks/results/training."""
 
 from __future__ import annotations
 
@@ -113,7 +113,9 @@ def measured(rounds):
 def main(argv=None):
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument(
+        "--output", type=Path, default=Path(__file__).parent / "results" / "training"
+    )
     args = parser.parse_args(argv)
     found = measured(args.rounds)
     lines = ["| clipped sum | CPU ms a call | memory, MB |", "|---|---|---|"]

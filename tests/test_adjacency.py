@@ -43,10 +43,12 @@ def _constants(node):
     return {n.value for n in ast.walk(node) if isinstance(n, ast.Constant)} & NAMES
 
 
+# (proofs share nothing with what they prove, and have two orders of a pair in place of relations)
+ASKING = (p for p in PACKAGE.rglob("*.py") if p.name != "adjacency.py" and p.parent.name != "proof")
+
+
 @pytest.mark.parametrize(
-    "path",
-    sorted(p for p in PACKAGE.rglob("*.py") if p.name != "adjacency.py"),
-    ids=lambda p: ".".join(p.relative_to(PACKAGE).with_suffix("").parts),
+    "path", sorted(ASKING), ids=lambda p: ".".join(p.relative_to(PACKAGE).with_suffix("").parts)
 )
 def test_no_file_compares_names_of_relations(path):
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -65,7 +65,7 @@ def _options() -> list[Any]:
     (
         "jaxgdp audit scores.csv --noise-multiplier 1 --sampling-prob 0.01 --num-steps 1000",
         "jaxgdp audit scores.csv --mu 1 --figure audit.png --json audit.json",
-        "my_training | jaxgdp audit - --sequential --mu 1",
+        "jaxgdp audit - --sequential --mu 1 < scores.csv",
         "jaxgdp audit canaries.csv --epsilon 4 --delta 1e-5 --method one-run --num-guesses 200",
     ),
 )

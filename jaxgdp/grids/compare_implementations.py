@@ -11,7 +11,8 @@ from ..measure import measure
 from ..mechanisms import Deterministic, DrawnBatchSize, Shuffled, compose, dpsgd
 from ..numerics.validation import one_number, open_unit, positive, whole
 
-_MISSED = 1e-15  # chance that a batch is larger than an attack allows for
+_MISSED = 0.125  # of δ: chance that some batch is larger than an attack allows for
+_EMPTY = 0.25  # of δ: e^ε times the chance that a batch has none of the other records
 
 
 class Implementation(NamedTuple):
@@ -120,16 +121,20 @@ def _mean_over_drawn(
     """ε that an attack reaches: all other gradients oppose the record, so that the mean of k moves
     by 2/k, at noise σ/b.
 
-    Batches of more than a bound are given up, with the probability that one is drawn; where no
-    other record is drawn the mean is another one, which may raise the FPR by that probability.
+    Batches of more than a bound are given up, which lowers the TPR by the probability that one is
+    drawn; where no other record is drawn the mean is another one, which may raise the FPR by that
+    probability. The attack at the bound has 1.5·δ, and loses less than δ/2 of it to both.
+
+    Method: docs/method/implementations.md#mean
     """
     from scipy.stats import binom  # (slow to load)
 
-    largest = float(binom.isf(_MISSED / steps, number, rate)) + 1.0
-    empty, given_up = steps * (1.0 - rate) ** (number - 1), 2.0 * _MISSED
-    if given_up >= delta:
+    asked = 1.5 * delta
+    if asked >= 1.0:
         return 0.0
+    largest = float(binom.isf(_MISSED * delta / steps, number - 1, rate)) + 1.0
     attacked = dpsgd(0.5 * sigma * largest / batch, rate, steps)
-    own = measure(attacked, "epsilon", delta=min(2.0 * delta, 0.5))["epsilon"]
-    most = math.log((delta - given_up) / empty) if empty > 0.0 else math.inf
+    own = measure(attacked, "epsilon", delta=asked, adjacency="remove")["epsilon"]
+    empty = steps * (1.0 - rate) ** (number - 1)
+    most = math.log(_EMPTY * delta / empty) if empty > 0.0 else math.inf
     return max(min(float(own.lower), most), 0.0)

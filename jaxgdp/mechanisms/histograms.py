@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..adjacency import Adjacency
 from ..numerics.validation import one_of, whole
 from .base import Mechanism
 from .composition import Composition, compose
@@ -59,7 +60,7 @@ def histogram(
         raise ValueError("noise must be that of a count that moves by 1: sensitivity 1")
     one_of("change", change, CHANGES)
     most, times = whole("cells_per_person", cells_per_person), whole("releases", releases)
-    moved = most * (2.0 if change == "replace_one" else 1.0)
+    moved = most * (2.0 if Adjacency(change).replaces else 1.0)
     if cells is not None:
         moved = np.minimum(moved, whole("cells", cells))
     return compose([(noise, moved * times)])

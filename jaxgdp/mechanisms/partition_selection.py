@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..numerics.errors import THRESHOLD
+from ..numerics.errors import THRESHOLD, UNIT
 from ..numerics.pytree import check_fields, default, pytree, unchecked
 from ..numerics.shapes import Array, ArrayLike, Parameter
 from ..numerics.validation import checked, known, open_unit, whole
@@ -96,11 +96,27 @@ class PartitionSelection(Mechanism):
         return np.where(n <= turn + 1.0, np.minimum(first, 1.0), 1.0 - np.clip(left, 0.0, 1.0))
 
     def _decisions(self, users: Array) -> tuple[Array, Array]:
-        """Probabilities of both decisions on a key of n and of n + 1 users, on the last axis."""
-        pair = [np.asarray(self.probability(n)) for n in (users, users + 1.0)]
-        wide = np.broadcast_arrays(*pair)
+        """Probabilities of both decisions on a key of n and of n + 1 users, on the last axis.
+
+        Each is moved towards the other by what it may be off: a test with a larger FPR and a
+        smaller TPR is worse at every rate, so that the lower side holds.
+        """
+        fewer, more = (np.asarray(self.probability(n)) for n in (users, users + 1.0))
+        room = np.where(fewer > 0.0, self._error(users, fewer) + 2.0 * UNIT, 0.0)
+        larger = np.minimum(fewer + room, 1.0)
+        smaller = np.maximum(more - self._error(users + 1.0, more), larger)
+        wide = np.broadcast_arrays(larger, smaller)
         p, q = (np.stack([1.0 - each, each], axis=-1) for each in wide)
         return p, q
+
+    def _error(self, users: Array, probability: Array) -> Array:
+        """How far a computed π(n) may be off: nε and each function by a few roundings.
+
+        Behind the turn a difference of numbers of the size 1 + δ/(e^ε − 1) is taken.
+        """
+        relative = 2.0 * UNIT * (users * self.epsilon + 16.0) * probability
+        behind = 16.0 * UNIT * (1.0 + self.delta / np.expm1(self.epsilon))
+        return relative + np.where(users > self._turn() + 1.0, behind, 0.0)
 
     def gathered(self, count: Array) -> Sequence[tuple[Mechanism, Array]]:
         """(ε, δ) for each key, and the decision where it changes most."""

@@ -49,8 +49,9 @@ def compute_missing(
     with locked(path):
         store = opened_or_made(path, template)
         missing = store.missing()
-        if not isinstance(missing, range):
-            skip(math.prod(template.layout.shape) - sum(map(template.layout.settings, missing)))
+        fresh = isinstance(missing, range)  # (all chunks, which nobody counts one by one)
+        whole = math.prod(template.layout.shape)
+        skip(0 if fresh else whole - sum(map(template.layout.settings, missing)))
         if client is None:
             for chunk in missing:
                 store.write(chunk, compute(template.layout.region(chunk), progress))

@@ -105,7 +105,7 @@ class Plan:
         Example:
             >>> from jaxgdp.training import plan_budget
             >>> plan = plan_budget(lambda t: 8.0 if t < 32 else 4.0, 1.0, 64, "mu", every=64)
-            >>> plan.composition(40).counts
+            >>> tuple(map(int, plan.composition(40).counts))
             (32, 8)
         """
         taken = int(whole_up_to("steps", steps, self.max_steps))

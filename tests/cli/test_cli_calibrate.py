@@ -42,7 +42,7 @@ def no_cache(monkeypatch):
         ([*FNR, "--spec", "no_such.toml"], "no_such.toml"),
         (
             [*FNR, "--sampler", "balls"],
-            "sampler must be one of 'deterministic', 'shuffled', 'poisson', 'random_allocation'",
+            "--sampler must be one of poisson, opacus, shuffled, random_allocation, deterministic",
         ),
         (
             [*FNR, "--sampler", "shuffled", "--sampling-prob", "0.1"],

@@ -2,9 +2,32 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import jaxgdp
 from jaxgdp.grids.compare_implementations import _mean_over_drawn, compare_implementations
+
+
+def _epsilon_of_the_game(sigma, rate, number, batch, delta):
+    """ε of the best test "above a threshold" of one step, all sizes of batches summed over."""
+    sizes = np.arange(number)
+    weights = stats.binom.pmf(sizes, number - 1, rate)[:, None]
+    thresholds = np.linspace(-6.0, 30.0, 3601) * sigma / batch
+
+    def above(mean):
+        return np.sum(weights * stats.norm.sf((thresholds - 1.0 - mean) * batch / sigma), axis=0)
+
+    without = above(np.where(sizes > 0, -1.0, 0.0)[:, None])
+    drawn = above((1.0 - sizes[:, None]) / (1.0 + sizes[:, None]))
+    tpr = (1.0 - rate) * without + rate * drawn
+    return float(np.max(np.log(np.maximum(tpr - delta, 1e-300) / without)))
+
+
+@pytest.mark.parametrize("delta", [1e-9, 0.3, 0.6, 0.9])
+def test_attack_on_means_reaches_no_more_than_the_game_itself(delta):
+    for sigma, rate, number, batch in ((1.0, 0.1, 100, 10), (0.3, 0.5, 20, 10), (2.0, 1.0, 5, 5)):
+        low = _mean_over_drawn(sigma, rate, number, batch, 1, delta)
+        assert low <= max(_epsilon_of_the_game(sigma, rate, number, batch, delta), 0.0) + 1e-9
 
 
 def test_means_over_the_drawn_size_are_refuted():
@@ -13,6 +36,8 @@ def test_means_over_the_drawn_size_are_refuted():
     low = _mean_over_drawn(sigma, rate, number, batch, 1, 1e-5)
     claimed = jaxgdp.epsilon(jaxgdp.dpsgd(sigma, rate, 1), delta=1e-5)
     assert low > 1.5 * claimed.upper
+    # (the game written out: sizes summed over, tests "above a threshold", by scipy alone)
+    assert low <= _epsilon_of_the_game(sigma, rate, number, batch, 1e-5)
     rng, trials, threshold = np.random.default_rng(5), 400_000, -1.0 + 3.4 / batch
     others = rng.binomial(number - 1, rate, trials)
     drawn = rng.random(trials) < rate
