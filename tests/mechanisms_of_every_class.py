@@ -19,7 +19,7 @@ SETTINGS = {
         ),
         [40, 5],
     ),
-    "LastIterate": (mechanisms.LastIterate([1.0, 2.0], [0.05, 0.1], [20, 30]), [2, 1]),
+    "LastIterate": (mechanisms.LastIterate([1.0, 2.0], [0.05, 0.1], [2, 3]), [2, 1]),
     "MatrixMechanism": (
         mechanisms.MatrixMechanism(
             [1.0, 0.5], [2.0, 4.0], "CyclicPoisson(sampling_prob=0.2, cycle=2)", 8

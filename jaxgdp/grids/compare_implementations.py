@@ -68,7 +68,7 @@ def compare_implementations(
         ValueError: an argument is out of range (before tracing).
 
     Example:
-        >>> rows = compare_implementations(1.0, 1000, 100)
+        >>> rows = compare_implementations(1.0, 100, 20)
         >>> rows[0].name, bool(rows[-1].epsilon.lower > rows[0].epsilon.upper)
         ('divided by the expected size', True)
 

@@ -71,7 +71,7 @@ class DrawnBatchSize(Mechanism):
     )
     sampling: ClassVar[str] = "Poisson sampling, and every step tells how many records it has drawn"
     examples: ClassVar[dict[str, Callable[[], Mechanism]]] = {
-        "DrawnBatchSize(1, 0.1 of 1000)": lambda: DrawnBatchSize(1.0, 0.1, 1000)
+        "DrawnBatchSize(1, 0.1 of 50)": lambda: DrawnBatchSize(1.0, 0.1, 50)
     }
 
     def __post_init__(self) -> None:

@@ -19,7 +19,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 @pytest.fixture(scope="module")
 def computed():
-    return grid.computed(24)
+    return grid.computed(8)
 
 
 def test_next_point_of_the_grid_is_less_private(computed):

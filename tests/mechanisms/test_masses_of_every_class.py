@@ -315,6 +315,8 @@ _FEW = {
     "Shuffled": 1,
     "Selected": 1,
     "DiscreteGaussian": 3,
+    "DrawnBatchSize": 2,
+    "ThresholdedGaussian": 4,
 }
 
 
