@@ -63,9 +63,7 @@ class LastIterate(Mechanism):
     undifferentiable: ClassVar[str] = "the weights of its attack are made from known numbers"
     relation: ClassVar[str] = "leaving out and adding a record"
     noise_scale: ClassVar[str] = "noise_multiplier"
-    examples: ClassVar[dict] = {
-        "LastIterate(1, 0.05, 4 steps)": lambda: LastIterate(1.0, 0.05, 4)
-    }
+    examples: ClassVar[dict] = {"LastIterate(1, 0.05, 4 steps)": lambda: LastIterate(1.0, 0.05, 4)}
 
     def __post_init__(self) -> None:
         known(self, why="the weights of its attack are made from them", **vars(self))

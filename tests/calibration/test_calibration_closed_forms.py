@@ -88,9 +88,7 @@ def test_closed_form_of_a_quantity_is_that_of_its_certified_bracket(name):
         (targets.OfQuantity("mu", 1e3), 1e3),
         (targets.OfQuantity("mu", 1e-6), 1e-6),
         (targets.OfQuantity("delta", 1e-5, at=1e4), None),
-        pytest.param(
-            targets.OfQuantity("epsilon", 1e4, at=1e-5), None, marks=pytest.mark.nightly
-        ),
+        pytest.param(targets.OfQuantity("epsilon", 1e4, at=1e-5), None, marks=pytest.mark.nightly),
     ],
 )
 def test_goals_beyond_the_range_of_the_closed_form_are_searched_for(target, mu):
