@@ -111,6 +111,19 @@ def test_probabilities_of_partition_selection(epsilon, delta):
     assert np.all(bracket.lower >= 0.25 * exact)
 
 
+@pytest.mark.parametrize("delta", [1e-300, 1e-17, 1e-6, 0.3])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 50.0])
+def test_attacks_on_keys_stay_within_what_is_guaranteed(epsilon, delta):
+    """(ε, δ) bounds every attack, however small δ is next to the rounding of a probability."""
+    key = jaxgdp.PartitionSelection(epsilon, delta)
+    assert jaxgdp.delta(key, epsilon=epsilon).contains(delta)
+    fpr = np.array([1e-300, 1e-12, 0.1])
+    most = np.minimum(np.exp(epsilon) * fpr + delta, 1.0) * (1.0 + 1e-12)
+    assert np.all(jaxgdp.tpr(key, fpr=fpr).lower <= most)
+    two = jaxgdp.PartitionSelection(epsilon, delta, max_keys=2)
+    assert jaxgdp.delta(two, epsilon=2.0 * epsilon).lower <= 2.0 * delta
+
+
 def test_truncated_geometric_noise_is_optimal_where_its_ends_divide_evenly():
     """Noise X with Pr[X = x] ∝ e^{−ε|x|}, |x| ≤ k, published where n + X > k."""
     epsilon, k = 0.7, 6
