@@ -177,7 +177,7 @@ class TailPair(OpenPair):
     limit: Array
 
     @classmethod
-    def of(cls, pair: OpenPair, limit: Array) -> TailPair:
+    def of(cls, pair: BracketedPair, limit: Array) -> TailPair:
         """A pair of tables with its limit."""
         fields = {field.name: getattr(pair, field.name) for field in dataclasses.fields(pair)}
         return cls(**fields, limit=limit)
