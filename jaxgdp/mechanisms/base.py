@@ -263,6 +263,11 @@ class Mechanism:
         """
         return xp.asarray(xp.inf), xp.asarray(xp.inf)
 
+    def work_per_point(self) -> float:
+        """About how long a pass over a lattice takes for each point, over that of a mechanism with
+        simple cells; it bounds the work and certifies nothing."""
+        return 1.0
+
     def loss_unit(self) -> Array:
         """The length of which every atom's loss is a multiple, or 0: keeps atoms exact."""
         return xp.zeros(())

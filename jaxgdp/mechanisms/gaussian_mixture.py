@@ -120,6 +120,10 @@ class GaussianMixture(Mechanism):
         rest = self.tau().log_rest
         return xp.asarray(xp.inf), -rest * (1.0 + 8.0 * UNIT) + 16.0 * UNIT
 
+    def work_per_point(self) -> float:
+        """Each shift adds about a quarter of a pass."""
+        return 1.0 + 0.25 * np.shape(self.shifts)[-1]
+
     def subsampled(self, sampling_prob: float) -> GaussianMixture:
         """No shift unless sampled."""
         zero = np.zeros(np.shape(self.shifts)[:-1] + (1,))

@@ -259,7 +259,7 @@ def mixture_cells(law: Shifts, ell: Array, end: Array | float) -> Cells:
     empty = (log_x == -xp.inf) | (shifted.log_y1 == -xp.inf)
     log_rho = xp.where(empty, 0.0, shifted.log_y1 - xp.where(empty, 0.0, log_x))
     log_ratio = _mixed(law, log_rho)
-    log_y = log_x + log_ratio
+    log_y = _mixture_masses(law, log_x, shifted.log_y1, log_ratio)
 
     some = (shifted.whole > 0.0)[1:-1]
     narrow_up = shifted.above[1:-1] / xp.where(some, shifted.whole[1:-1], 1.0)
@@ -280,9 +280,7 @@ def mixture_cells(law: Shifts, ell: Array, end: Array | float) -> Cells:
     up = xp.where(opened, 0.0, up)
 
     jitter = _jitter(law, spans, edges)
-    far = FAR_CELL * xp.maximum(xp.abs(log_x) - FAR, 0.0)
-    of_x = xp.where(log_x == -xp.inf, 0.0, xp.abs(log_x) + far)
-    depth = xp.where(empty, of_x, xp.maximum(of_x, shifted.depth) + 2.0 * xp.abs(log_ratio))
+    depth = _depth(law, log_x, shifted, log_rho, log_ratio)
     roundoff = CELL + _WEIGHT + law.tau.shape[0] + exp_error(depth)
     lost, lost_error = (
         xp.max(xp.where(opened, one, 0.0))
@@ -295,6 +293,29 @@ def mixture_cells(law: Shifts, ell: Array, end: Array | float) -> Cells:
     split = xp.where(narrow[1:-1], rounded, wide)
     split = xp.where(opened, 0.0, split)
     return Cells(log_x, log_y, up, lost, lost_error, roundoff, jitter, share_error=split)
+
+
+def _mixture_masses(law: Shifts, log_x: Array, log_y1: Array, log_ratio: Array) -> Array:
+    """Log Q-masses y = w_0·x + prob·y₁: by their ratio to x, or as a sum where x is tiny, so that
+    no digits are lost where both logarithms are huge."""
+    rest = xp.where(law.log_rest > -xp.inf, law.log_rest + log_x, -xp.inf)
+    added = xp.logaddexp(rest, law.log_prob + log_y1)
+    return xp.where(log_x < -FAR, added, log_x + log_ratio)
+
+
+def _depth(law: Shifts, log_x: Array, shifted: _Shifted, log_rho: Array, log_ratio: Array) -> Array:
+    """Units that logarithms of both masses are off by: that of the Q-mass is a mean of the errors
+    of its two parts, so a part that is next to nothing brings next to no error."""
+    of_x = xp.abs(log_x) + FAR_CELL * xp.maximum(xp.abs(log_x) - FAR, 0.0)
+    of_x = xp.where(log_x == -xp.inf, 0.0, of_x)
+    empty = (log_x == -xp.inf) | (shifted.log_y1 == -xp.inf)
+    share = xp.where(empty, 0.0, xp.exp(xp.minimum(law.log_prob + log_rho - log_ratio, 0.0)))
+    shown = xp.where(share > 0.0, share * (shifted.depth + xp.abs(log_rho)), 0.0)
+    by_ratio = (1.0 - share) * of_x + shown + 2.0 * xp.abs(log_ratio)
+    log_y1 = xp.where(empty, 0.0, shifted.log_y1)
+    shown = xp.where(share > 0.0, share * (shifted.depth + xp.abs(log_y1)), 0.0)
+    by_sum = (1.0 - share) * 2.0 * of_x + 2.0 * shown
+    return xp.maximum(of_x, xp.where(log_x < -FAR, by_sum, by_ratio))
 
 
 def _jitter(law: Shifts, spans: _Spans, edges: Edges) -> Array:

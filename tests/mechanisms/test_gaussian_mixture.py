@@ -1,5 +1,7 @@
 """Mixtures of shifts against closed forms, exact binomials and simulation."""
 
+import time
+
 import mpmath
 import numpy as np
 import pytest
@@ -7,28 +9,7 @@ from scipy.stats import binom, norm
 
 import jaxgdp
 from jaxgdp.mechanisms.groups import binomial_weights, hypergeometric_weights
-
-
-def exact_delta(sigma, shifts, weights, epsilon, order):
-    """δ of one use with 40 digits: the ratio rises, so the best event is a half-line."""
-    with mpmath.workdps(40):
-        rows = [
-            (mpmath.mpf(float(c)) / sigma, mpmath.mpf(float(w)))
-            for c, w in zip(shifts, weights, strict=True)
-        ]
-        total = mpmath.fsum(w for _, w in rows)
-        ratio = lambda z: mpmath.fsum(w * mpmath.exp(t * z - t * t / 2) for t, w in rows) / total
-        goal = mpmath.exp(epsilon if order == "remove" else -epsilon)
-        low, high = mpmath.mpf(-60), mpmath.mpf(60)
-        for _ in range(150):
-            middle = (low + high) / 2
-            low, high = (middle, high) if ratio(middle) < goal else (low, middle)
-        above = lambda t: mpmath.erfc((high - t) / mpmath.sqrt(2)) / 2
-        below = lambda t: mpmath.erfc((t - high) / mpmath.sqrt(2)) / 2
-        e = mpmath.exp(epsilon)
-        if order == "remove":
-            return float(mpmath.fsum(w * above(t) for t, w in rows) / total - e * above(0))
-        return float(below(0) - e * mpmath.fsum(w * below(t) for t, w in rows) / total)
+from tests.exact_mixtures import exact_delta
 
 
 def of_user(sigma, prob, records):
@@ -199,3 +180,39 @@ def test_last_shift_alone_bounds_every_rate():
     weights = np.array([0.5, 0.4, 0.1])
     exact = weights @ norm.sf(norm.isf(1e-9) - np.array([0.0, 0.5, 1.5]))
     assert found.contains(exact)
+
+
+@pytest.mark.parametrize("sigma", [1e-6, 0.01])
+def test_masses_hold_without_much_noise(sigma):
+    """Masses of cells whose logs are of the order of 1/σ², with their own bounds."""
+    shifts, weights = np.array([0.0, 1.0, 2.0]), np.array([0.81, 0.18, 0.01])
+    mechanism, ell = jaxgdp.GaussianMixture(sigma, shifts, weights), np.array([-0.1, 0.0, 3.0])
+    with np.errstate(all="ignore"):
+        cells = mechanism.cells(ell, np.inf)
+    assert abs(cells.log_x[1:-1].max()) < 1e12
+    with mpmath.workdps(60):
+        # (nothing but the shifts lies beyond 3, and nothing of them below)
+        assert abs(np.exp(cells.log_y[-1]) - 0.19) <= 0.19 * 2.0**-53 * cells.roundoff[-1]
+        total = mpmath.fsum(mpmath.exp(float(v)) for v in cells.log_y)
+        assert abs(total - 1) <= 1e-3 and cells.roundoff[0] < 1e3
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("sigma", [1e-6, 0.01, 0.05, 0.3, 1.0, 1e6])
+@pytest.mark.parametrize("prob", [1e-13, 1e-6, 0.01, 1.0 - 1e-13])
+def test_every_corner_ends_soon_and_holds_one_use(sigma, prob):
+    """Within ten seconds of CPU each, or a little more beside other work, and never wrong."""
+    for records, uses in ((2, 1), (16, 1), (4, 100), (4, 10**6)):
+        mechanism = of_user(sigma, prob, records)
+        run = jaxgdp.compose([(mechanism, uses)])
+        for name, given in (("delta", {"epsilon": 1.0}), ("epsilon", {"delta": 1e-5}), ("mu", {})):
+            start = time.process_time()
+            found = jaxgdp.measure(run, name, rtol=1e-3, adjacency="remove", **given)
+            assert time.process_time() - start < 20.0
+            wide = found[name].upper > found[name].lower * (1.0 + 1.1e-3) + 1e-12
+            assert not wide or found.status[name] == 1
+            if uses == 1 and name == "delta" and sigma < 100.0:
+                weights = binomial_weights(records, prob)
+                exact = exact_delta(sigma, np.arange(records + 1.0), weights, 1.0, "remove")
+                assert found[name].lower <= exact * (1.0 + 1e-12) + 1e-300
+                assert exact * (1.0 - 1e-12) <= found[name].upper + 1e-300

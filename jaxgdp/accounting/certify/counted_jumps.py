@@ -1,4 +1,4 @@
-"""Both sides of a sampled Gaussian mechanism of little noise, by how many steps had the record.
+"""Both sides of sampled Gaussian mechanisms of little noise, by how many steps had the record.
 
 Where a single step with the record is told from others almost for certain, what counts is how many
 there are. From above they are shown to the attacker; from below the attacker counts steps whose
@@ -6,6 +6,7 @@ output is large. Both are sums over that number, in closed form."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +34,56 @@ class SampledRun(NamedTuple):
     sigma: float
     p: float
     steps: float
+
+
+class Jumps(NamedTuple):
+    """What a run is bounded by: one that dominates it, and some that it dominates.
+
+    Attributes:
+        above: every shift that is not 0 taken for the largest one.
+        below: for each of some sizes, every larger shift taken for that one and every smaller one
+            for 0. A sampled Gaussian mechanism is bounded by itself.
+    """
+
+    above: SampledRun
+    below: tuple[SampledRun, ...]
+
+    @property
+    def nearest(self) -> SampledRun:
+        """The one below that counts every jump, however small: the hardest to tell."""
+        return self.below[0]
+
+
+_MOST_SIZES = 6  # of shifts, each of which has a run below
+
+
+def jumps_of_shifts(
+    sigma: float, shifts: Float[Array, " shifts"], weights: Float[Array, " shifts"], steps: float
+) -> Jumps | None:
+    """Of T steps of N(0, σ²) against Σ w_i·N(c_i, σ²); None without a shift that is not 0.
+
+    Args:
+        sigma: σ.
+        shifts, weights: c_i ≥ 0 and w_i ≥ 0, whose sum is divided out.
+        steps: T.
+
+    Method: docs/method/limit.md#counted-jumps
+    """
+    order = np.argsort(shifts, kind="stable")
+    c, w = np.asarray(shifts, float)[order], np.asarray(weights, float)[order]
+    w = w / w.sum()
+    moved = np.flatnonzero((c > 0.0) & (w > 0.0))
+    if not len(moved):
+        return None
+
+    def run(at: int, size: float) -> SampledRun:
+        still, some = w[:at].sum(), w[at:].sum()
+        return SampledRun(sigma / size, min(float(some if some < 0.5 else 1.0 - still), 1.0), steps)
+
+    sizes = np.unique(moved[np.unique(c[moved], return_index=True)[1]])
+    sizes = sizes[np.unique(np.rint(np.linspace(0, len(sizes) - 1, _MOST_SIZES)).astype(int))]
+    below = tuple(run(int(at), float(c[at])) for at in sizes)
+    return Jumps(run(int(moved[0]), float(c[moved[-1]])), below)
 
 
 class Counts(NamedTuple):
@@ -98,6 +149,11 @@ def dominating_half(run: SampledRun, thresholds: Float[Array, " thresholds"]) ->
     return profile_half(thresholds, Profile(log_delta, np.minimum(log_rest, 0.0)))
 
 
+_Test = tuple[
+    Array, Array, Array
+]  # logs of FPRs from above, of TPRs from below, of FNRs from above
+
+
 class _Tests(NamedTuple):
     """Logs of the probabilities, under one law, that at least k of the outputs are large, from
     above and from below, and that fewer are, from above and from below; k = 1, 2, …"""
@@ -121,6 +177,14 @@ def _tests(found: Counts, number: int) -> _Tests:
 def achieved_halves(
     run: SampledRun, places: Float[Array, " places"], number: int
 ) -> tuple[Vertices, Vertices]:
+    """The best of ``achieved_tests``, of both orders."""
+    plus, minus = achieved_tests(run, places, number)
+    return _best(plus), _best(minus)
+
+
+def achieved_tests(
+    run: SampledRun, places: Float[Array, " places"], number: int
+) -> tuple[list[_Test], list[_Test]]:
     """Tests that count the steps whose output is larger than some place, from below; of both
     orders.
 
@@ -132,7 +196,8 @@ def achieved_halves(
 
     Method: docs/method/limit.md#counted-jumps
     """
-    plus, minus = [], []
+    plus: list[_Test] = []
+    minus: list[_Test] = []
     for z in places:
         absent = float(log_ndtr(-z))
         present = np.log(run.p) + float(log_ndtr(1.0 / run.sigma - z))
@@ -144,10 +209,10 @@ def achieved_halves(
         null, other = (_tests(counts(run.steps, a), number) for a in (absent, present))
         plus.append((null.most, other.least, other.most_fewer))
         minus.append((other.most_fewer, null.least_fewer, null.most))
-    return _best(plus), _best(minus)
+    return plus, minus
 
 
-def _best(tests: list[tuple[Array, Array, Array]]) -> Vertices:
+def _best(tests: list[_Test]) -> Vertices:
     """Tests of which none of a smaller FPR has a larger TPR, from the largest FPR on."""
     log_alpha, log_tpr, log_beta = (
         (np.concatenate(column) for column in zip(*tests, strict=True))
@@ -172,14 +237,22 @@ def _best(tests: list[tuple[Array, Array, Array]]) -> Vertices:
 
 
 def both_sides(
-    run: SampledRun,
+    jumps: Jumps,
     thresholds: Float[Array, " thresholds"],
-    places: Float[Array, " places"],
     number: int,
     parts: GaussianParts,
+    places: Callable[[SampledRun], Float[Array, " places"]],
 ) -> Curve:
-    """Both sides of the curve of a run, in the order of removing a record."""
-    above = dominating_half(run, thresholds)
-    plus, minus = achieved_halves(run, places, number)
+    """Both sides of the curve of a run, in the order of removing a record.
+
+    Args:
+        jumps: what bounds it.
+        thresholds, number: see ``dominating_half`` and ``achieved_halves``.
+        parts: Gaussian parts of the whole.
+        places: outputs that an attacker counts, for each run below.
+    """
+    above = dominating_half(jumps.above, thresholds)
+    tests = [achieved_tests(run, places(run), number) for run in jumps.below]
+    plus, minus = (_best([test for side in tests for test in side[k]]) for k in (0, 1))
     upper, _, below_plus, below_minus = padded([above, above, plus, minus])
     return Curve(upper, upper, below_plus, below_minus, *parts)

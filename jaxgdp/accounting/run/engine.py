@@ -157,10 +157,12 @@ class FinishedPass(NamedTuple):
         return found._replace(threshold=threshold, spread=spread, several=several)
 
 
-def _points(question: Question) -> float:
-    """Lattice points that all passes over one setting may have."""
+def _points(question: Question, groups: tuple) -> float:
+    """Lattice points that all passes over one setting may have: fewer of a mechanism whose cells
+    take longer."""
     finer = 3.0 if question.rtol <= 1e-4 else 1.0
-    return _MOST_POINTS * finer * min(max(len(question.asked), 1), 3)
+    each = max(mechanism.work_per_point() for mechanism, _ in groups)
+    return _MOST_POINTS * finer * min(max(len(question.asked), 1), 3) / each
 
 
 def _several(jump: Array) -> bool:
@@ -216,7 +218,8 @@ class Engine:
         self.open_tasks = np.zeros(self.number, int)
         self.finished = np.zeros(self.number, bool)
         # lattice points that passes over a setting may still have
-        self.points_left = np.full(self.number, _points(question))
+        self.most_points = _points(question, groups)
+        self.points_left = np.full(self.number, self.most_points)
         self.to_plan: list[Task] = []
         self.to_run: list[Task] = []
 
@@ -267,7 +270,7 @@ class Engine:
         for task in self.to_run:
             i, lattices = task.setting, self.lattices_of(task)
             if task.tries == 0:
-                least = _FIRST_SHARE * _points(self.question)
+                least = _FIRST_SHARE * self.most_points
                 lattices = lattices.within(max(self.points_left[i], least))
             elif lattices.points > self.points_left[i]:
                 self.open_tasks[i] -= 1

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...bracket import Bracket
-from ...mechanisms import SubsampledGaussian
+from ...mechanisms import GaussianMixture, SubsampledGaussian
 from ...mechanisms.composition import Groups
 from ...numerics.precision import with_float64
 from ...numerics.shapes import Bool, Int
 from ..certify import closed_forms, counted_jumps, finite_laws, normal_curve
-from ..certify.counted_jumps import SampledRun
+from ..certify.counted_jumps import Jumps, SampledRun
 from ..certify.curve import Curve, gaussian_parts
 from ..certify.discrete_pairs import coarsened_pair, dominating_pair
 from ..certify.tilted_moments import Parts, tilted_sum
@@ -208,16 +208,18 @@ def jumps_tell(groups: Groups, question: Question) -> Bool[np.ndarray, " setting
     """Settings for which the number of jumps most likely says all that is asked."""
     number = len(groups[0][1])
     found = np.zeros(number, bool)
-    least = [
-        np.min(np.where(count > 0.0, m.noise_multiplier, np.inf), axis=-1)
-        for m, count in groups
-        if isinstance(m, SubsampledGaussian)
-    ]
-    if question.keep or not least:
+    if question.keep:
         return found
-    for row in np.flatnonzero(np.min(least, axis=0) <= limit_plan.HARDLY_ANY_NOISE):
-        run = _sampled_run(groups, int(row))
-        found[row] = run is not None and limit_plan.jumps_tell(run)
+    little = np.zeros(number, bool)
+    for m, count in groups:
+        if isinstance(m, (SubsampledGaussian, GaussianMixture)):
+            # (of a mixture the largest shift: smaller ones are looked at below)
+            most = np.max(m.shifts, axis=-1) if isinstance(m, GaussianMixture) else 1.0
+            noise = np.where(count > 0.0, m.noise_multiplier, np.inf)
+            little |= np.any(noise <= limit_plan.HARDLY_ANY_NOISE * most, axis=-1)
+    for row in np.flatnonzero(little):
+        jumps = _jumps(groups, int(row))
+        found[row] = jumps is not None and limit_plan.jumps_tell(jumps)
     return found
 
 
@@ -234,29 +236,37 @@ def narrow_by_jumps(groups: Groups, row: int, own: Question, results: dict[str, 
 
     Method: docs/method/limit.md#counted-jumps
     """
-    run = _sampled_run(groups, row)
-    if run is None or not limit_plan.may_have_jumps(run):
+    jumps = _jumps(groups, row)
+    if jumps is None or not limit_plan.may_have_jumps(jumps):
         return
-    thresholds, places = limit_plan.jump_thresholds(run), limit_plan.jump_places(run)
     parts = gaussian_parts(take(groups, row))
     with np.errstate(all="ignore"):
-        curve = counted_jumps.both_sides(run, thresholds, places, _MOST_COUNTED, parts)
+        thresholds = limit_plan.jump_thresholds(jumps)
+        curve = counted_jumps.both_sides(
+            jumps, thresholds, _MOST_COUNTED, parts, limit_plan.jump_places
+        )
         curve = closed_forms.oriented(curve, own.adjacency)
         for name, bracket in closed_forms.read([curve], own).items():
             _narrow(results[name], row, bracket)
 
 
-def _sampled_run(groups: Groups, row: int) -> SampledRun | None:
-    """The one sampled Gaussian mechanism that a setting consists of, if it does."""
-    found: list[SampledRun] = []
+def _jumps(groups: Groups, row: int) -> Jumps | None:
+    """Bounds by jumps of the one sampled mechanism that a setting consists of, if it does."""
+    found: list[Jumps | None] = []
     for stacked, counts in groups:
         for k in np.flatnonzero(counts[row] > 0.0):
-            mechanism = take(stacked, (row, k))
-            if not isinstance(mechanism, SubsampledGaussian):
+            mechanism, uses = take(stacked, (row, k)), float(counts[row, k])
+            if isinstance(mechanism, SubsampledGaussian):
+                sigma, p = float(mechanism.noise_multiplier), float(mechanism.sampling_prob)
+                own = SampledRun(sigma, p, uses)
+                found.append(Jumps(own, (own,)) if p > 0.0 else None)
+            elif isinstance(mechanism, GaussianMixture):
+                sigma = float(mechanism.noise_multiplier)
+                law = mechanism.shifts, mechanism.weights
+                found.append(counted_jumps.jumps_of_shifts(sigma, *law, uses))
+            else:
                 return None
-            sigma, p = float(mechanism.noise_multiplier), float(mechanism.sampling_prob)
-            found.append(SampledRun(sigma, p, float(counts[row, k])))
-    return found[0] if len(found) == 1 and found[0].p > 0.0 else None
+    return found[0] if len(found) == 1 else None
 
 
 def _narrow(known: Bracket, row: int, found: Bracket) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from ...mechanisms.base import Mechanism
 from ...numerics import namespace as xp
 from ...numerics.shapes import Array, Bool, Float
-from ..certify.counted_jumps import MOST_JUMPS, SampledRun
+from ..certify.counted_jumps import MOST_JUMPS, Jumps, SampledRun
 from ..certify.normal_curve import Thresholds
 from ..certify.tilted_moments import Parts, tilted_sum
 from .cumulants import composed, quadrature
@@ -61,8 +61,9 @@ def loss_points(mechanism: Mechanism, depth: float, number: int) -> Float[np.nda
     return np.unique(np.interp(between, np.arange(len(nodes)), nodes))
 
 
-def jump_thresholds(run: SampledRun) -> Float[np.ndarray, " thresholds"]:
+def jump_thresholds(jumps: Jumps) -> Float[np.ndarray, " thresholds"]:
     """Thresholds about the losses of so many steps with the record, from 0 on."""
+    run = jumps.above
     mean = run.p * run.steps
     low = max(mean - 8.0 * np.sqrt(mean), 1.0)
     most = max(min(run.steps, mean + 8.0 * np.sqrt(mean) + 12.0), 1.0)
@@ -81,15 +82,17 @@ def jump_places(run: SampledRun) -> Float[np.ndarray, " places"]:
     return np.linspace(0.0, min(1.0 / run.sigma + 4.0, _MOST_DEPTH), _PLACES)
 
 
-def may_have_jumps(run: SampledRun) -> bool:
+def may_have_jumps(jumps: Jumps) -> bool:
     """Whether single steps with the record are told from others, nearly."""
+    run = jumps.nearest
     return run.sigma <= _LITTLE_NOISE and run.p * run.steps <= MOST_JUMPS
 
 
-def jumps_tell(run: SampledRun) -> bool:
+def jumps_tell(jumps: Jumps) -> bool:
     """Whether they are told from others so surely that nothing else counts."""
+    run = jumps.nearest
     few = run.p < 1.0 and run.p * run.steps <= _FEW_JUMPS
-    return few and run.sigma <= HARDLY_ANY_NOISE and may_have_jumps(run)
+    return few and run.sigma <= HARDLY_ANY_NOISE and may_have_jumps(jumps)
 
 
 def may_be_far(groups: tuple) -> Bool[np.ndarray, " settings"]:

@@ -7,12 +7,13 @@ from mpmath import mp, mpf
 
 import jaxgdp
 from jaxgdp.accounting.certify import closed_forms, counted_jumps
-from jaxgdp.accounting.certify.counted_jumps import SampledRun
+from jaxgdp.accounting.certify.counted_jumps import Jumps, SampledRun
 from jaxgdp.accounting.certify.curve import GaussianParts
 from jaxgdp.accounting.question import Question
 from jaxgdp.accounting.run import without_lattice
 from jaxgdp.accounting.steer import limit_plan
 from jaxgdp.quantities.registry import REGISTRY
+from tests.exact_mixtures import exact_delta
 
 ASKED = [
     ("tpr", 1e-12),
@@ -28,10 +29,11 @@ ASKED += [("bayes_risk", 0.1), ("beta", 1e-4), ("approximate_mu", 1e-7)]
 
 def _brackets(run, adjacency, asked=ASKED):
     """Numbers of a run, whatever steering thinks of it."""
-    thresholds, places = limit_plan.jump_thresholds(run), limit_plan.jump_places(run)
-    parts = GaussianParts(np.float64(np.sqrt(run.steps) / run.sigma), np.float64(0.0))
+    jumps = run if isinstance(run, Jumps) else Jumps(run, (run,))
+    thresholds, above = limit_plan.jump_thresholds(jumps), jumps.above
+    parts = GaussianParts(np.float64(np.sqrt(above.steps) / above.sigma), np.float64(0.0))
     with np.errstate(all="ignore"):
-        curve = counted_jumps.both_sides(run, thresholds, places, 40, parts)
+        curve = counted_jumps.both_sides(jumps, thresholds, 40, parts, limit_plan.jump_places)
         for name, at in asked:
             question = Question(1e-3, 1e-10, adjacency, ((REGISTRY[name], at),))
             oriented = closed_forms.oriented(curve, question.adjacency)
@@ -113,4 +115,57 @@ def test_other_compositions_are_left_alone():
     ):
         stacked = jaxgdp.compose([(run, 1)]).stacked()
         groups = jax.tree.map(lambda leaf: np.asarray(leaf)[None], stacked)
-        assert without_lattice._sampled_run(groups, 0) is None
+        assert without_lattice._jumps(groups, 0) is None
+
+
+@pytest.mark.parametrize("adjacency", ["remove", "add"])
+@pytest.mark.parametrize(
+    "sigma, shifts, weights",
+    [
+        (1e-6, [0.0, 1.0, 2.0], [0.81, 0.18, 0.01]),
+        (0.2, [0.0, 0.5, 1.0, 4.0], [0.9, 0.05, 0.04, 0.01]),
+        (0.5, [3.0, 0.0, 1.0], [1e-7, 1.0 - 2e-7, 1e-7]),
+        (1.0, [0.5, 2.0], [0.5, 0.5]),
+    ],
+)
+def test_single_uses_of_mixtures_are_within_both_sides(sigma, shifts, weights, adjacency):
+    jumps = counted_jumps.jumps_of_shifts(sigma, np.array(shifts), np.array(weights), 1.0)
+    asked = [("delta", at) for at in (0.0, 0.01, 1.0, 5.0)]
+    for _, epsilon, low, high in _brackets(jumps, adjacency, asked):
+        exact = exact_delta(sigma, shifts, weights, epsilon, adjacency)
+        assert low <= exact * (1.0 + 1e-12) and exact * (1.0 - 1e-12) <= high
+
+
+def test_sizes_of_shifts_bound_a_mixture():
+    """Larger shifts are more than one size, smaller ones less; orders and zeros do not count."""
+    shifts, weights = np.array([2.0, 0.0, 1.0, 5.0]), np.array([0.1, 0.6, 0.3, 0.0])
+    jumps = counted_jumps.jumps_of_shifts(0.1, shifts, weights, 7.0)
+    assert jumps.above == pytest.approx((0.05, 0.4, 7.0), rel=1e-15)
+    assert np.allclose(jumps.below, [(0.1, 0.4, 7.0), (0.05, 0.1, 7.0)], rtol=1e-15)
+    assert counted_jumps.jumps_of_shifts(0.1, shifts, [0.0, 1.0, 0.0, 0.0], 7.0) is None
+
+
+def test_users_without_noise_show_whether_they_took_part():
+    """Whatever can be told is whether any of the records was ever in a batch."""
+    run = jaxgdp.dpsgd(1e-6, 0.01, 100, records_per_user=4)
+    exact, found = _without_noise(0.01, 400), jaxgdp.measure(run, "delta").delta
+    assert found.lower <= exact <= found.upper and found.width <= 1e-6
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(8))
+def test_mixtures_by_lattices_and_by_jumps_agree(seed):
+    generator = np.random.default_rng([36, seed])
+    number = int(generator.integers(2, 6))
+    shifts = np.append(0.0, np.exp(generator.uniform(-1.0, 1.5, number)))
+    p = float(np.exp(generator.uniform(np.log(1e-6), np.log(0.3))))
+    weights = np.append(1.0 - p, p * generator.dirichlet(np.ones(number)))
+    sigma, steps = float(np.exp(generator.uniform(-2.0, 0.5))), int(generator.integers(1, 60))
+    run = jaxgdp.compose([(jaxgdp.GaussianMixture(sigma, shifts, weights), steps)])
+    jumps = counted_jumps.jumps_of_shifts(sigma, shifts, weights, float(steps))
+    for adjacency in ("remove", "add"):
+        for name, at, low, high in _brackets(jumps, adjacency, ASKED[:9]):
+            given = {} if at is None else {REGISTRY[name].argument: at}
+            other = jaxgdp.measure(run, name, adjacency=adjacency, executor="eager", **given)[name]
+            assert low <= other.upper * (1.0 + 1e-9) + 1e-300, (name, at)
+            assert other.lower <= high * (1.0 + 1e-9) + 1e-300, (name, at)
