@@ -5,6 +5,8 @@
                             the trade-off curve
     one_run, one_run_batch  one training run with many canaries (Steinke et al. 2023, Mahloujifar et
                             al. 2024), for many settings at once
+    one_run_worst           the exact worst case of one run, by a linear program and its dual
+    independent_run         one run whose canaries do not touch each other: an assumption
     zero_runs               a finished model and held-out records, under an assumption
     canaries                included by fair coins, scored in JAX, guessed with abstention
     epsilon_star, mixtures  how much the losses of one trained model give away (Negoescu et al.
@@ -32,6 +34,7 @@ from .canaries import (
 )
 from .claims import Claim, as_claim, zero_concentrated
 from .epsilon_star import epsilon_star, epsilon_star_interval
+from .independent_run import independent_run_level, independent_run_mu
 from .many_runs import (
     Limits,
     advantage_lower_bound,
@@ -41,7 +44,13 @@ from .many_runs import (
     mu_lower_bound,
 )
 from .one_run import one_run_epsilon, one_run_level, one_run_mu, one_run_p_value
-from .one_run_batch import correct_guesses, one_run_mu_of_several, one_run_mus
+from .one_run_batch import (
+    best_num_guesses,
+    correct_guesses,
+    one_run_levels,
+    one_run_mu_of_several,
+    one_run_mus,
+)
 from .sequential import Sequential
 from .several import Several, averaged, fixed_sequence, simultaneous
 from .verdict import Verdict, one_run_verdict, verdict
@@ -57,6 +66,7 @@ __all__ = [
     "advantage_lower_bound",
     "as_claim",
     "averaged",
+    "best_num_guesses",
     "canaries",
     "coins",
     "correct_guesses",
@@ -69,6 +79,8 @@ __all__ = [
     "from_counts",
     "gradient_scores",
     "guess",
+    "independent_run_level",
+    "independent_run_mu",
     "insert",
     "likelihood_ratio_scores",
     "loss_scores",
@@ -77,6 +89,7 @@ __all__ = [
     "mu_lower_bound",
     "one_run_epsilon",
     "one_run_level",
+    "one_run_levels",
     "one_run_mu",
     "one_run_mu_of_several",
     "one_run_mus",

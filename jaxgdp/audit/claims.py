@@ -19,6 +19,7 @@ from ..numerics.shapes import ArrayLike
 from ..numerics.validation import checked, nonnegative
 from ..tradeoff import TradeoffCurve, tradeoff
 from .half_planes import HalfPlanes, of_curve, of_profile
+from .swapped import Swapped, swapped
 
 _KNOTS = 240  # of a certified curve, for the one-run recursion
 _SMALLEST = 1e-9
@@ -79,38 +80,15 @@ class Claim:
 
         return dataclasses.replace(self, fnr=fnr)
 
-    def swapped(self, most: float):
+    def swapped(self, most: float) -> Swapped:
         """R ↦ a cheap lower bound on f(1 − R) for R in [0, ``most``].
-
-        f is convex. Beyond a segment, the line through its ends lies below f; so it does if its
-        near end is lowered and its far one raised.
 
         Args:
             most: largest R requested, in (0, 1].
         """
-        fine = np.geomspace(_SMALLEST, most, _KNOTS - 1)
-        knots = np.concatenate([[0.0], fine])
+        knots = np.concatenate([[0.0], np.geomspace(_SMALLEST, most, _KNOTS - 1)])
         side = self.fnr(1.0 - knots)
-        low, high = np.asarray(side.lower, float), np.asarray(side.upper, float)
-        # non-decreasing, from below
-        low = np.minimum.accumulate(low[::-1])[::-1]
-        gaps = np.diff(knots)
-        onward = (low[1:] - high[:-1]) / gaps  # slopes of lines used to the right of their segment
-        back = (high[1:] - low[:-1]) / gaps  # and to the left
-
-        def lower(right: ArrayLike):
-            right = np.asarray(right, float)
-            j = np.clip(np.searchsorted(knots, right, side="right") - 1, 0, len(knots) - 1)
-            found = low[j]
-            before, after = np.clip(j - 1, 0, len(gaps) - 1), np.clip(j + 1, 0, len(gaps) - 1)
-            ahead = np.where(j > 0, low[j] + onward[before] * (right - knots[j]), -np.inf)
-            ends = np.clip(j + 1, 0, len(knots) - 1)
-            behind = np.where(
-                j + 1 < len(gaps), low[ends] - back[after] * (knots[ends] - right), -np.inf
-            )
-            return np.maximum(found, np.maximum(ahead, behind))
-
-        return lower
+        return swapped(knots, np.asarray(side.lower, float), np.asarray(side.upper, float))
 
 
 def _gaussian(mu: float) -> Claim:

@@ -42,16 +42,22 @@ from ..numerics.shapes import ArrayLike
 from ..numerics.validation import checked, whole
 from .bound import Bound
 from .claims import as_claim
+from .one_run_worst import worst_level, worst_mu
 from .scores import confidence_level
 
 _LARGEST_EPSILON, LARGEST_MU = 60.0, 40.0
-_LEAST_LEVEL = 1e-15
+LEAST_LEVEL = 1e-15
 _HALVINGS = 60
 _LANES = 256
 FULL = 1.0 + 1e-12  # more than all probability, and room for rounding
 
 
-def _numbers(num_canaries: int, num_guesses: int, num_correct: int) -> tuple[int, int, int]:
+def checked_numbers(num_canaries: int, num_guesses: int, num_correct: int) -> tuple[int, int, int]:
+    """m, r and v as whole numbers with 1 ≤ r ≤ m and 0 ≤ v ≤ r.
+
+    Raises:
+        ValueError: a number out of range, by name.
+    """
     m, r = int(whole("num_canaries", num_canaries)), int(whole("num_guesses", num_guesses))
     v = checked(
         "num_correct", num_correct, "a whole number >= 0", lambda a: (a >= 0.0) & (a == np.floor(a))
@@ -65,8 +71,8 @@ def _numbers(num_canaries: int, num_guesses: int, num_correct: int) -> tuple[int
     return m, r, int(v)
 
 
-def _tail(number: int, prob: float, at_least: np.ndarray | int):
-    """Pr[Bin(number, prob) ≥ at_least]."""
+def binomial_tail(number: int, prob: ArrayLike, at_least: ArrayLike):
+    """Pr[Bin(number, prob) ≥ at_least]; ``prob`` and ``at_least`` broadcast."""
     k = np.asarray(at_least, float)
     inside = (k > 0) & (k <= number)
     safe = np.where(inside, k, 1.0)
@@ -95,7 +101,7 @@ def one_run_p_value(
         >>> round(one_run_p_value(10, 10, 10, 0.0), 6)  # ten fair coins
         0.000977
     """
-    m, r, v = _numbers(num_canaries, num_guesses, num_correct)
+    m, r, v = checked_numbers(num_canaries, num_guesses, num_correct)
     delta = float(checked("delta", delta, "in [0, 1)", lambda a: (a >= 0.0) & (a < 1.0)))
     epsilon = float(checked("epsilon", epsilon, "a finite number >= 0", lambda a: a >= 0.0))
     return _p_value(m, r, v, epsilon, delta)
@@ -103,11 +109,13 @@ def one_run_p_value(
 
 def _p_value(m: int, r: int, v: int, epsilon: float, delta: float) -> float:
     prob = float(expit(epsilon))
-    most = float(_tail(r, prob, v))
+    most = float(binomial_tail(r, prob, v))
     if delta == 0.0 or v == 0:
         return most
     i = np.arange(1, v + 1)
-    return min(1.0, most + 2.0 * m * delta * float(np.max((_tail(r, prob, v - i) - most) / i)))
+    return min(
+        1.0, most + 2.0 * m * delta * float(np.max((binomial_tail(r, prob, v - i) - most) / i))
+    )
 
 
 def _largest_refuted(refuted: Callable, most: float) -> float:
@@ -148,7 +156,7 @@ def one_run_epsilon(
         >>> print(one_run_epsilon(1000, 1000, 750, delta=1e-5))
         epsilon(delta = 1e-05) >= 0.976367 with confidence 95 %
     """
-    m, r, v = _numbers(num_canaries, num_guesses, num_correct)
+    m, r, v = checked_numbers(num_canaries, num_guesses, num_correct)
     delta = float(checked("delta", delta, "in [0, 1)", lambda a: (a >= 0.0) & (a < 1.0)))
     confidence = confidence_level("confidence", confidence)
     found = _largest_refuted(
@@ -195,15 +203,15 @@ def least_mass(
     return total
 
 
-def least_mass_of_gaussian(
-    mu: np.ndarray, m: np.ndarray, r: np.ndarray, v: np.ndarray, level: np.ndarray
+def least_mass_of_each(
+    lower: Callable, m: np.ndarray, r: np.ndarray, v: np.ndarray, level: np.ndarray
 ) -> np.ndarray:
-    """:func:`least_mass` under f_μ, for a μ and an m of each place."""
-    found = np.zeros(len(mu))
+    """:func:`least_mass` for an m of each place; ``lower`` is told the places of all of them."""
+    found = np.zeros(len(m))
     for canaries in np.unique(m):
         here = np.flatnonzero(m == canaries)
-        lower = lambda right, places, here=here: ndtr(ndtri(right) - mu[here][places])
-        found[here] = least_mass(lower, int(canaries), r[here], v[here], level[here])
+        of_these = lambda right, places, here=here: lower(right, here[places])
+        found[here] = least_mass(of_these, int(canaries), r[here], v[here], level[here])
     return found
 
 
@@ -220,7 +228,11 @@ def _last(
 
 
 def one_run_mu(
-    num_canaries: int, num_guesses: int, num_correct: int, confidence: float = 0.95
+    num_canaries: int,
+    num_guesses: int,
+    num_correct: int,
+    confidence: float = 0.95,
+    tight: bool = False,
 ) -> Bound:
     """Largest μ such that one run's guesses refute μ-GDP (Mahloujifar et al. 2024, f = f_μ).
 
@@ -229,6 +241,8 @@ def one_run_mu(
         num_guesses: r, 1 ≤ r ≤ m, fixed before looking.
         num_correct: v, 0 ≤ v ≤ r, of them right.
         confidence: in [0.5, 1 - 1e-9].
+        tight: whether to go on to the exact worst case (:mod:`jaxgdp.audit.one_run_worst`), which
+            takes seconds for hundreds of guesses and gains a few per cent.
 
     Returns:
         A :class:`jaxgdp.audit.Bound`: with the confidence, μ is at least this; 0 where nothing is
@@ -240,8 +254,12 @@ def one_run_mu(
     Example:
         >>> print(one_run_mu(1000, 200, 190))
         mu >= 0.908054 with confidence 95 %
+        >>> bool(one_run_mu(100, 40, 36, tight=True) > one_run_mu(100, 40, 36))
+        True
+
+    Method: docs/method/one-run.md#recursion
     """
-    m, r, v = _numbers(num_canaries, num_guesses, num_correct)
+    m, r, v = checked_numbers(num_canaries, num_guesses, num_correct)
     confidence = confidence_level("confidence", confidence)
 
     def refuted(mu: np.ndarray):
@@ -249,10 +267,14 @@ def one_run_mu(
         return least_mass(lower, m, np.full(mu.shape, r), v, 1.0 - confidence) > FULL
 
     found = _last(refuted, 0.0, LARGEST_MU, 5) if refuted(np.zeros(1))[0] else 0.0
+    if tight and v > 0:
+        found = worst_mu(m, r, v, 1.0 - confidence, found)
     return Bound(found, "mu", confidence=confidence)
 
 
-def one_run_level(claim: Any, num_canaries: int, num_guesses: int, num_correct: int) -> float:
+def one_run_level(
+    claim: Any, num_canaries: int, num_guesses: int, num_correct: int, tight: bool = False
+) -> float:
     """Smallest level at which one run's guesses refute a claim: a p-value under its curve.
 
     Args:
@@ -262,6 +284,7 @@ def one_run_level(claim: Any, num_canaries: int, num_guesses: int, num_correct: 
         num_canaries: as for :func:`one_run_mu`.
         num_guesses: as for :func:`one_run_mu`.
         num_correct: as for :func:`one_run_mu`.
+        tight: as for :func:`one_run_mu`.
 
     Returns:
         A probability; 1 where nothing is refuted. A claim at confidence c is refuted if this is at
@@ -273,13 +296,18 @@ def one_run_level(claim: Any, num_canaries: int, num_guesses: int, num_correct: 
     Example:
         >>> [one_run_level(mu, 1000, 200, 190).__round__(3) for mu in (0.908054, 2.0)]
         [0.05, 1.0]
+
+    Method: docs/method/one-run.md#recursion
     """
-    m, r, v = _numbers(num_canaries, num_guesses, num_correct)
-    lower = as_claim(claim).swapped(r / m)
+    m, r, v = checked_numbers(num_canaries, num_guesses, num_correct)
+    stated = as_claim(claim)
+    lower = stated.swapped(r / m)
     refuted = lambda level: (
         least_mass(lambda right, _: lower(right), m, np.full(level.shape, r), v, level) > FULL
     )
-    if not refuted(np.array([1.0 - 1e-12]))[0]:
-        return 1.0
-    # downwards from 1, in the logarithm
-    return _last(refuted, 1.0, _LEAST_LEVEL, 4, np.geomspace)
+    found = 1.0
+    if refuted(np.array([1.0 - 1e-12]))[0]:
+        # downwards from 1, in the logarithm
+        found = _last(refuted, 1.0, LEAST_LEVEL, 4, np.geomspace)
+    # both are bounds on one probability, and so is the smaller one
+    return min(found, worst_level(stated.half_planes(), m, r, v)) if tight else found

@@ -1,32 +1,40 @@
 """The recursion of one run with canaries as one compiled program: many settings and seeds at once.
 
-The same recursion as :func:`jaxgdp.audit.one_run.least_mass`, in doubles, with μ found by halving
-for each setting. What a program answers is held against ``least_mass`` once more on the host, so
-that compilers decide nothing."""
+The same recursion as :func:`jaxgdp.audit.one_run.least_mass`, in doubles, with μ or the level found
+by halving for each setting. What a program answers is held against ``least_mass`` once more on the
+host, so that compilers decide nothing."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.scipy.special import ndtr, ndtri
+from scipy.special import ndtr as scipy_ndtr
+from scipy.special import ndtri as scipy_ndtri
 
+from ..numerics import namespace as xp
 from ..numerics.compiling import Program
 from ..numerics.precision import with_float64
 from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import checked, whole
 from .bound import LOWER, Bound
-from .one_run import FULL, LARGEST_MU, least_mass_of_gaussian
+from .claims import as_claim
+from .one_run import FULL, LARGEST_MU, LEAST_LEVEL, least_mass_of_each
 from .scores import confidence_level, score_rows
+from .swapped import Swapped
 
 _HALVINGS = 44
+_NUMBERS = 40  # of guesses that are tried
 _BELOW = 1.0 - 1e-10  # room between two implementations
 
 
-def _refuted(mu: Array, m: Array, r: Array, v: Array, level: Array) -> Array:
-    """Whether v right guesses of r refute μ-GDP, for one setting."""
+def _refuted(lower: Callable, m: Array, r: Array, v: Array, level: Array) -> Array:
+    """Whether v right guesses of r refute the curve of ``lower`` at a level, for one setting."""
 
     def more(state: tuple[Array, ...]):
         k, _, _, total, rising = state
@@ -34,7 +42,7 @@ def _refuted(mu: Array, m: Array, r: Array, v: Array, level: Array) -> Array:
 
     def down(state: tuple[Array, ...]):
         k, right, wrong, total, _ = state
-        demanded = jnp.maximum(wrong, ndtr(ndtri(jnp.minimum(right, 1.0)) - mu))
+        demanded = jnp.maximum(wrong, lower(jnp.minimum(right, 1.0)))
         added = demanded - wrong
         right = right + k / jnp.maximum(r - k, 1.0) * added
         return k - 1.0, right, demanded, (right + demanded) * m / r, added > 0.0
@@ -44,19 +52,50 @@ def _refuted(mu: Array, m: Array, r: Array, v: Array, level: Array) -> Array:
     return jax.lax.while_loop(more, down, begin)[3] > FULL
 
 
-def _largest(m: Array, r: Array, v: Array, level: Array) -> Array:
-    """The largest μ that is refuted, up to the width of the last halving; 0 where none is."""
+def _halved(good: Callable, first: Array, last: ArrayLike) -> Array:
+    """The last number on the way from ``first`` to ``last`` that is good, by halving."""
 
-    def halved(_: int, ends: tuple[Array, Array]):
+    def halve(_: int, ends: tuple[Array, Array]):
         middle = 0.5 * (ends[0] + ends[1])
-        refuted = _refuted(middle, m, r, v, level)
-        return jnp.where(refuted, middle, ends[0]), jnp.where(refuted, ends[1], middle)
+        here = good(middle)
+        return jnp.where(here, middle, ends[0]), jnp.where(here, ends[1], middle)
 
-    ends = jnp.zeros_like(level), jnp.full_like(level, LARGEST_MU)
-    return jax.lax.fori_loop(0, _HALVINGS, halved, ends)[0]
+    return jax.lax.fori_loop(0, _HALVINGS, halve, (first, last + jnp.zeros_like(first)))[0]
 
 
-_program = Program(jax.vmap(_largest))
+def _largest_mu(m: Array, r: Array, v: Array, level: Array) -> Array:
+    """The largest μ that is refuted, up to the width of the last halving; 0 where none is."""
+    below = lambda mu: lambda right: ndtr(ndtri(right) - mu)
+    good = lambda mu: _refuted(below(mu), m, r, v, level)
+    return _halved(good, jnp.zeros_like(level), LARGEST_MU)
+
+
+def _least_log_level(lower: Swapped, m: Array, r: Array, v: Array) -> Array:
+    """log of the smallest level at which a curve is refuted, from above; 0 where it is at none."""
+    good = lambda log: _refuted(lower, m, r, v, jnp.exp(log))
+    return _halved(good, jnp.zeros_like(m), np.log(LEAST_LEVEL))
+
+
+_mus = Program(jax.vmap(_largest_mu))
+_log_levels = Program(jax.vmap(_least_log_level, (None, 0, 0, 0)))
+
+
+def _settings(
+    num_canaries: ArrayLike, num_guesses: ArrayLike, num_correct: ArrayLike
+) -> tuple[np.ndarray, Callable]:
+    """The different (m, r, v), shape (3, k), and how to lay an answer for each out again."""
+    m, r = whole("num_canaries", num_canaries), whole("num_guesses", num_guesses)
+    valid = "whole numbers >= 0"
+    v = checked("num_correct", num_correct, valid, lambda a: (a >= 0.0) & (a == np.floor(a)))
+    m, r, v = np.broadcast_arrays(m, r, v)
+    if np.any(r > m) or np.any(v > r):
+        raise ValueError(
+            "num_guesses must be at most num_canaries, and num_correct at most num_guesses, got"
+            f" {m.tolist()}, {r.tolist()} and {v.tolist()}"
+        )
+    flat = [np.ravel(x).astype(float) for x in (m, r, v)]
+    unique, place = np.unique(np.stack(flat), axis=1, return_inverse=True)
+    return unique, lambda found: found[np.ravel(place)].reshape(m.shape)
 
 
 @with_float64
@@ -83,27 +122,52 @@ def one_run_mus(
     Example:
         >>> one_run_mus(1000, [200, 200], [190, 100]).round(4).tolist()
         [0.9081, 0.0]
+
+    Method: docs/method/one-run.md#recursion
     """
     confidence = confidence_level("confidence", confidence)
-    m, r = whole("num_canaries", num_canaries), whole("num_guesses", num_guesses)
-    valid = "whole numbers >= 0"
-    v = checked("num_correct", num_correct, valid, lambda a: (a >= 0.0) & (a == np.floor(a)))
-    m, r, v = np.broadcast_arrays(m, r, v)
-    if np.any(r > m) or np.any(v > r):
-        raise ValueError(
-            "num_guesses must be at most num_canaries, and num_correct at most num_guesses, got"
-            f" {m.tolist()}, {r.tolist()} and {v.tolist()}"
-        )
-    flat = [np.ravel(x).astype(float) for x in (m, r, v)]
-    unique, place = np.unique(np.stack(flat), axis=1, return_inverse=True)
-    level = np.full(unique.shape[1], 1.0 - confidence)
-    found = np.asarray(_program(*unique, level)) * _BELOW
+    settings, laid_out = _settings(num_canaries, num_guesses, num_correct)
+    level = np.full(settings.shape[1], 1.0 - confidence)
+    found = np.asarray(_mus(*settings, level)) * _BELOW
     # the host's own recursion has the last word
-    sure = least_mass_of_gaussian(found, *unique, level) > FULL
-    return np.where(sure, found, 0.0)[np.ravel(place)].reshape(m.shape)
+    below = lambda right, places: scipy_ndtr(scipy_ndtri(right) - found[places])
+    sure = least_mass_of_each(below, *settings, level) > FULL
+    return laid_out(np.where(sure, found, 0.0))
 
 
-def correct_guesses(scores: ArrayLike, included: ArrayLike, num_guesses: ArrayLike) -> np.ndarray:
+@with_float64
+def one_run_levels(
+    claim: Any, num_canaries: ArrayLike, num_guesses: ArrayLike, num_correct: ArrayLike
+) -> np.ndarray:
+    """:func:`jaxgdp.audit.one_run_level` for arrays of settings or seeds, in one compiled program.
+
+    Args:
+        claim: as for :func:`jaxgdp.audit.one_run_level`.
+        num_canaries: m ≥ 1; the three broadcast.
+        num_guesses: r, 1 ≤ r ≤ m, fixed before looking.
+        num_correct: v, 0 ≤ v ≤ r, of them right.
+
+    Returns:
+        Smallest levels at which the claim is refuted, of the common shape; 1 where it is at none.
+
+    Raises:
+        ValueError: a number out of range, or no claim.
+
+    Example:
+        >>> one_run_levels(1.0, [1000, 500], 200, [190, 190]).round(4).tolist()
+        [0.1108, 0.0555]
+
+    Method: docs/method/one-run.md#recursion
+    """
+    settings, laid_out = _settings(num_canaries, num_guesses, num_correct)
+    lower = as_claim(claim).swapped(float(np.max(settings[1] / settings[0], initial=LEAST_LEVEL)))
+    found = np.exp(np.asarray(_log_levels(lower, *settings)) + 1.0 - _BELOW)
+    found = np.minimum(found, 1.0)
+    sure = least_mass_of_each(lambda right, _: lower(right), *settings, found) > FULL
+    return laid_out(np.where(sure, found, 1.0))
+
+
+def correct_guesses(scores: ArrayLike, included: ArrayLike, num_guesses: ArrayLike) -> Any:
     """How many of the surest guesses are right, for many seeds and numbers of guesses at once.
 
     Args:
@@ -113,7 +177,7 @@ def correct_guesses(scores: ArrayLike, included: ArrayLike, num_guesses: ArrayLi
 
     Returns:
         Whole numbers, shape (..., k): as :func:`jaxgdp.audit.count_right` of
-        :func:`jaxgdp.audit.guess`.
+        :func:`jaxgdp.audit.guess`. Inside of ``jax.jit`` and ``jax.vmap``, too.
 
     Raises:
         ValueError: shapes differ, a NaN, or more guesses than canaries.
@@ -122,19 +186,23 @@ def correct_guesses(scores: ArrayLike, included: ArrayLike, num_guesses: ArrayLi
         >>> correct_guesses([0.1, 3.0, -2.0, 0.4], [True, True, False, False], [2, 4]).tolist()
         [2, 2]
     """
-    scores, included = score_rows("scores", scores), np.asarray(included, bool)
     number = np.atleast_1d(whole("num_guesses", num_guesses)).astype(int)
+    if isinstance(scores, Tracer) or isinstance(included, Tracer):
+        scores, included = jnp.asarray(scores), jnp.asarray(included, bool)
+    else:
+        scores, included = score_rows("scores", scores), np.asarray(included, bool)
     size = scores.shape[-1]
     if included.shape != scores.shape or number.max() > size:
         raise ValueError(
             f"included must have the scores' shape {scores.shape}, got {included.shape}, and"
             f" num_guesses must be at most {size}, got {number.tolist()}"
         )
-    order: Any = np.argsort(scores, axis=-1, kind="stable")
-    sorted_in = np.take_along_axis(included, order, axis=-1)
-    begin = np.zeros((*scores.shape[:-1], 1), int)
-    out = np.concatenate([begin, np.cumsum(~sorted_in, axis=-1)], axis=-1)
-    inside = np.concatenate([begin, np.cumsum(sorted_in[..., ::-1], axis=-1)], axis=-1)
+    space: Any = jnp if xp.is_jax(scores) else np
+    order = space.argsort(scores, axis=-1, stable=True)
+    sorted_in = space.take_along_axis(included, order, axis=-1)
+    begin = space.zeros((*scores.shape[:-1], 1), int)
+    out = space.concatenate([begin, space.cumsum(~sorted_in, axis=-1)], axis=-1)
+    inside = space.concatenate([begin, space.cumsum(sorted_in[..., ::-1], axis=-1)], axis=-1)
     low = number // 2
     return out[..., low] + inside[..., number - low]
 
@@ -165,6 +233,8 @@ def one_run_mu_of_several(
         >>> coins = rng.random(1000) < 0.5
         >>> print(one_run_mu_of_several(2.0 * coins + rng.standard_normal(1000), coins, [100, 400]))
         mu >= ... with confidence 95 %; the best of 2 numbers of guesses, corrected
+
+    Method: docs/method/one-run.md#abstention
     """
     confidence = confidence_level("confidence", confidence)
     number = np.atleast_1d(whole("num_guesses", num_guesses))
@@ -175,3 +245,32 @@ def one_run_mu_of_several(
     caveat = f"the best of {len(number)} numbers of guesses, corrected"
     details = {"num_guesses": int(number[best]), "num_correct": int(right[best])}
     return Bound(float(found[best]), "mu", LOWER, confidence, caveat, details)
+
+
+def best_num_guesses(scores: ArrayLike, included: ArrayLike, confidence: float = 0.95) -> int:
+    """The number of guesses with the largest lower bound on μ, to be used on *another* run.
+
+    Args:
+        scores: of every canary of a run that is not the audited one, such as a reference model
+            with coins of its own, shape (m,), larger the more likely in.
+        included: which were put in there, shape (m,).
+        confidence: in [0.5, 1 - 1e-9].
+
+    Returns:
+        r, 1 ≤ r ≤ m.
+
+    Raises:
+        ValueError: as for :func:`correct_guesses`.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> coins = rng.random(1000) < 0.5
+        >>> 10 < best_num_guesses(2.0 * coins + rng.standard_normal(1000), coins) < 1000
+        True
+
+    Method: docs/method/one-run.md#abstention
+    """
+    size = np.shape(scores)[-1]
+    number = np.unique(np.geomspace(1.0, size, _NUMBERS).round())
+    right = correct_guesses(scores, included, number)
+    return int(number[np.argmax(one_run_mus(size, number, right, confidence))])

@@ -2,6 +2,7 @@
 simulation.
 """
 
+import jax
 import mpmath
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from scipy.special import ndtr, ndtri
 
 import jaxgdp
 from jaxgdp import audit, gdp
-from jaxgdp.audit.one_run import least_mass
+from jaxgdp.audit.one_run import least_mass, one_run_level
 
 
 @pytest.mark.parametrize(
@@ -186,6 +187,34 @@ def test_many_settings_at_once_are_those_one_by_one():
         audit.one_run_mus(10, 5, [3, 6])
 
 
+def test_levels_of_many_settings_at_once():
+    m, r, v = np.array([1000, 500, 300]), [200, 200, 60], [190, 190, 57]
+    found = audit.one_run_levels(1.0, m, r, v)
+    for level, *numbers in zip(found, m, r, v, strict=True):
+        assert level == pytest.approx(one_run_level(1.0, *numbers), rel=5e-3)
+        # the μ that the same guesses refute at that level: by the exact curve, never less
+        assert 1.0 <= audit.one_run_mu(*numbers, 1.0 - level) < 1.003
+    assert audit.one_run_levels(1.0, 10, 5, [0, 2]).tolist() == [1.0, 1.0]
+
+
+def test_levels_are_p_values_of_a_true_claim():
+    right = gaussian_game(60, 30, 1.5, 3000, 2)
+    table = audit.one_run_levels(1.5, 60, 30, np.arange(31))
+    optimistic = audit.one_run_levels(1.5, 30, 30, np.arange(31))
+    too_often = lambda values: any(refused(-values, -a, a) for a in (0.05, 0.2, 0.5))
+    assert not too_often(table[right])
+    # as if there had been no canaries but those that were guessed
+    assert too_often(optimistic[right] / 2.0)
+
+
+def test_guesses_are_counted_inside_of_compiled_functions():
+    rng = np.random.default_rng(3)
+    scores, included = rng.integers(0, 9, (4, 50)) * 1.0, rng.random((4, 50)) < 0.5
+    one = lambda s, i: audit.correct_guesses(s, i, [1, 7, 50])
+    compiled = jax.jit(jax.vmap(one))(scores.astype(np.float32), included)
+    assert np.array_equal(compiled, one(scores, included))
+
+
 def test_guesses_of_many_seeds_are_counted_at_once():
     rng = np.random.default_rng(0)
     scores, included = rng.integers(0, 5, (3, 40)) * 1.0, rng.random((3, 40)) < 0.5
@@ -226,3 +255,22 @@ def test_best_of_several_numbers_of_guesses_is_covered():
     assert float(one) == pytest.approx(best[0])
     # as if the others had not been canaries at all: too optimistic
     assert refused(audit.one_run_mus(numbers, numbers, right, 0.6).max(axis=1), 0.5, 0.4)
+
+
+def test_number_of_guesses_chosen_on_another_run_is_covered():
+    """By the test without room to spare: chosen on another run it holds, on the same one not."""
+    numbers = np.array([4, 12, 40])
+    level = np.ones((3, 41))
+    for i, r in enumerate(numbers):
+        level[i, : r + 1] = [audit.independent_run_level(1.0, 40, int(r), v) for v in range(r + 1)]
+    rng = np.random.default_rng(4)
+    included = rng.random((2, 3000, 40)) < 0.5
+    scores = included - 0.5 + rng.standard_normal(included.shape)
+    order = np.argsort(-np.abs(scores), axis=-1)
+    right = np.cumsum(np.take_along_axis((scores > 0) == included, order, -1), axis=-1)
+    values = np.stack([level[i][right[..., r - 1]] for i, r in enumerate(numbers)])
+    best = np.argmin(values, axis=0)
+    of = lambda choice: np.take_along_axis(values[:, 1], choice[None], axis=0)[0]
+    assert not refused(-of(best[0]), -0.2, 0.2) and refused(-of(best[1]), -0.2, 0.2)
+    chosen = audit.best_num_guesses(2.0 * scores[0, 0], included[0, 0])
+    assert 1 <= chosen <= 40 and audit.best_num_guesses([0.0], [True]) == 1
