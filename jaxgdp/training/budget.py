@@ -20,9 +20,7 @@ from .runs import Run, Sampler, stages_of
 _MOST_STEPS = 2**24  # int32 steps, and a table of them that fits in memory
 # steps: fewer are composed on dense lattices; a run that does without those
 _SMOOTH, _LONG = 100, 1000
-# between computed numbers of steps: what grows with their root is then 0.4 % apart at most, which
-# with a relative width of 1e-3 stays within 0.5 % of ``measure``
-_APART = 1.008
+_APART = 1.15  # between numbers of steps computed at first; others when they are looked up
 
 
 def _grid(max_steps: int, every: int | None, period: int = 1) -> np.ndarray:
@@ -141,7 +139,6 @@ def plan_budget(
     nothing = {name: without_steps(name, asked) for name in names}
     start = Plan(
         steps=np.zeros(1, np.int32),
-        position=np.zeros(last + 1, np.int32),
         lower={name: below([value]) for name, value in nothing.items()},
         upper={name: above([value]) for name, value in nothing.items()},
         noise_multiplier=sigma,
@@ -152,6 +149,7 @@ def plan_budget(
         wide=0,
         sampler=accounted,
         drawn_by=sampler,
+        refines=every is None,
     )
     return start.refined(_grid(last, stride, run.period), progress)
 

@@ -23,10 +23,12 @@ from ..numerics.validation import whole_up_to
 from ..progress import show_progress
 from ..quantities.registry import named
 from ..targets import Target
+from .between import around, grid, growth, open_gaps
 from .float32 import above, below
 from .goals import Limit, checked_target, score
 from .runs import Run, Sampler
 from .stopping import candidates, last_within
+from .table import looked_up, monotone
 from .transformation import privatize
 
 _Sampler = TypeVar("_Sampler", bound=Sampler)
@@ -39,10 +41,8 @@ class Plan:
     """Certified quantities of every step of a run, a small pytree; see :func:`plan_budget`.
 
     Attributes:
-        steps: numbers of steps that were computed at first, from 0 on, increasing; those of
-            :meth:`max_steps_within` are kept beside.
-        position: for every number of steps 0 … max_steps, where in ``steps`` the first one not
-            below it is.
+        steps: numbers of steps that were computed at first, from 0 on, increasing; those that
+            :meth:`max_steps_within` and :meth:`at` compute are kept beside.
         lower, upper: quantity → float32 array over ``steps``, rounded outward.
         noise_multiplier, sampling_prob, max_steps, overflow: of the run; of a schedule, pairs of a
             noise multiplier and the number of steps that have it.
@@ -53,10 +53,10 @@ class Plan:
             quantities.
         wide: how many computed numbers of steps are wider than ``rtol``; their brackets hold all
             the same.
+        refines: whether :meth:`at` computes what is missing; not where ``every`` was given.
     """
 
     steps: Int[Array, " computed"]
-    position: Int[Array, " steps"]
     lower: dict[str, Float[Array, " computed"]]
     upper: dict[str, Float[Array, " computed"]]
     noise_multiplier: float | tuple[tuple[float, int], ...]
@@ -67,6 +67,7 @@ class Plan:
     wide: int
     sampler: tuple = ()
     drawn_by: Any = None
+    refines: bool = False
 
     def __repr__(self) -> str:
         names = ("noise_multiplier", "sampling_prob")
@@ -215,7 +216,15 @@ class Plan:
         return tuple(self.upper)
 
     def at(self, step: ArrayLike) -> dict[str, Bracket]:
-        """The privacy of the first ``step`` steps: a gather, for use inside ``jit`` and its kin.
+        """The privacy of the first ``step`` steps, also inside ``jit`` and its kin.
+
+        The safe side is at most 0.5 per cent above that of :func:`jaxgdp.measure` with the
+        ``rtol`` of 1e-3, at every step and of every quantity. A number of steps that is not close
+        to a computed one is computed when it is looked up, with a few around it, and remembered:
+        that takes 30 to 300 ms, and nothing the next time. Where ``step`` is traced, or the plan
+        goes into a compiled function or onto a device, all that are missing are computed before,
+        and the look-up is a gather. With ``every`` given, nothing is computed but what was asked
+        for.
 
         Between computed numbers of steps, the side that grows is that of the next computed one and
         the other side that of the one before: right, as more steps never are more private. At a
@@ -246,34 +255,72 @@ class Plan:
             >>> bool(plan.at(4)["mu"].contains(0.5))
             True
         """
-        table = self._latest()
-        on_host = not any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(table))
-        if isinstance(step, jax.Array):
-            xp, step = jnp, step
-        else:
-            xp, step = (np if on_host else jnp), np.asarray(step)
+        step = step if isinstance(step, jax.Array) else np.asarray(step)
         if not np.issubdtype(step.dtype, np.integer):
             raise ValueError(f"step must be an integer, got {step!r}")
-        # compared in the step's own type, which may hold no max_steps, or numbers that int32 does
-        # not
-        beyond = step < 0
-        if self.max_steps < np.iinfo(step.dtype).max:
-            beyond = beyond | (step > self.max_steps)
-        inside = xp.where(beyond, 0, step).astype(np.int32)
-        inside, beyond = xp.where(beyond, np.int32(self.max_steps), inside), xp.asarray(beyond)
-        after = xp.asarray(table.position)[inside]
-        before = xp.where(xp.asarray(table.steps)[after] > inside, after - 1, after)
-        found = {}
-        scalar = () if xp is np else ...
-        for name in table.upper:
-            lower, upper = xp.asarray(table.lower[name]), xp.asarray(table.upper[name])
-            of = named(name)
-            worst = np.float32(of.worst)
-            if not of.grows:
-                found[name] = Bracket(xp.where(beyond, worst, lower[after])[scalar], upper[before])
-            else:
-                found[name] = Bracket(lower[before], xp.where(beyond, worst, upper[after])[scalar])
-        return found
+        table = self._complete() if isinstance(step, Tracer) else self._close_to(np.asarray(step))
+        on_host = table._by_numpy() and not isinstance(step, jax.Array)
+        brackets = {name: Bracket(table.lower[name], table.upper[name]) for name in table.upper}
+        xp = np if on_host else jnp
+        return looked_up(table.steps, brackets, step, self.max_steps, xp)
+
+    def _growth(self) -> Array:
+        """What safe sides grow by from each computed number of steps to the next."""
+        return growth(
+            self.upper[name] if named(name).grows else self.lower[name] for name in self.upper
+        )
+
+    def _close_to(self, asked: Array) -> Plan:
+        """The plan, so far as it is known, with what is missing to be close to ``measure``."""
+        plan = self._latest()
+        if not self.refines or not plan._by_numpy():
+            return plan
+        inside = asked[(asked > 0) & (asked < self.max_steps)].astype(np.int64)
+        inside = inside[plan._misses(inside)]
+        if not len(inside):
+            return plan
+        period = self._run.period
+        # (from what was computed at first, so that what was asked before decides nothing)
+        wanted = grid(self.steps, self._growth(), period)
+        if len(wanted):
+            plan = self._known_with(around(wanted, inside))
+        # a quantity that grows by more than its neighbours suggest
+        inside = inside[plan._misses(inside)]
+        return self._known_with(np.minimum(-(-inside // period) * period, self.max_steps))
+
+    def _misses(self, asked: Int[Array, " asked"]) -> np.ndarray:
+        """Whether each number of steps, in [1, max_steps), lies in a gap."""
+        steps = np.asarray(self.steps)
+        after = np.searchsorted(steps, asked)
+        gaps = open_gaps(steps, self._growth(), self._run.period)
+        return (steps[after] != asked) & gaps[after - 1]
+
+    def _complete(self) -> Plan:
+        """The plan with no gap left, for look-ups that are compiled."""
+        plan = self._latest()
+        while self.refines and plan._by_numpy():
+            wanted = grid(plan.steps, plan._growth(), self._run.period)
+            if not len(np.setdiff1d(wanted, np.asarray(plan.steps))):
+                break
+            plan = self._known_with(wanted)
+        return plan
+
+    def _known_with(self, steps: Array) -> Plan:
+        """The plan with more numbers of steps, which it remembers; also while JAX traces."""
+        if len(steps):
+            with jax.ensure_compile_time_eval():
+                plan = self._latest().refined(steps)
+            # (the one thing a plan ever learns; its fields stay as they were made)
+            object.__setattr__(self, "_known", plan)
+        return self._latest()
+
+    def _by_numpy(self) -> bool:
+        """Whether the table is on the host."""
+        return all(isinstance(leaf, np.ndarray) for leaf in self._leaves())
+
+    def _leaves(self) -> tuple[Any, ...]:
+        """The arrays of the table as it is."""
+        return (self.steps, *self.lower.values(), *self.upper.values())
 
     def refined(self, steps: ArrayLike, progress: Count | bool | None = None) -> Plan:
         """The plan with more numbers of steps computed, as narrow as ``rtol`` requires.
@@ -318,13 +365,10 @@ class Plan:
             most = self.upper[name], above(bracket.upper)
             full = Bracket(*(np.concatenate(list(pair))[order] for pair in (known, most)))
             of = named(name)
-            lower[name], upper[name] = full if not of.monotone else _monotone(full, of.grows)
+            lower[name], upper[name] = full if not of.monotone else monotone(full, of.grows)
         steps = steps[order].astype(np.int32)
-        # (half the memory of the table of all steps where that is enough)
-        short = np.int16 if len(steps) < 2**15 else np.int32
-        position = np.searchsorted(steps, np.arange(self.max_steps + 1)).astype(short)
         return dataclasses.replace(
-            self, steps=steps, position=position, lower=lower, upper=upper, wide=self.wide + wide
+            self, steps=steps, lower=lower, upper=upper, wide=self.wide + wide
         )
 
     def _table(self, name: str) -> Bracket:
@@ -334,11 +378,11 @@ class Plan:
         )
 
     def _latest(self) -> Plan:
-        """The plan with the numbers of steps that :meth:`max_steps_within` has computed since."""
+        """The plan with the numbers of steps that have been computed since it was made."""
         return vars(self).get("_known", self)
 
     def _on_host(self) -> None:
-        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(self)):
+        if any(isinstance(leaf, Tracer) for leaf in self._leaves()):
             raise ValueError(
                 "more steps of a plan can be computed on the host only; inside jit use at()"
             )
@@ -438,20 +482,12 @@ class Plan:
         return min(period * last_within(evaluate, 0, -(-most // period) + 1), most)
 
 
-def _monotone(bracket: Bracket, grows: bool) -> Bracket:
-    """Bounds on each number of steps from others: privacy never improves with a step."""
-    before, after = np.maximum.accumulate, np.minimum.accumulate
-    if grows:
-        return Bracket(before(bracket.lower), after(bracket.upper[::-1])[::-1])
-    return Bracket(before(bracket.lower[::-1])[::-1], after(bracket.upper))
-
-
-_ARRAYS = ("steps", "position", "lower", "upper")
+_ARRAYS = ("steps", "lower", "upper")
 _STATIC = tuple(field.name for field in dataclasses.fields(Plan) if field.name not in _ARRAYS)
 
 
 def _flatten_with_keys(plan: Plan) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    table = plan._latest()
+    table = plan._complete()
     arrays = tuple((jax.tree_util.GetAttrKey(name), getattr(table, name)) for name in _ARRAYS)
     return arrays, tuple(getattr(table, name) for name in _STATIC)
 

@@ -165,7 +165,7 @@ whole = privatize(1.0, 0.5, 4.0, key)
 alone, _ = whole.update(ExampleGradients(g, mask), whole.init(params))
 counts = np.arange(4, dtype=np.int32)
 table = {"mu": counts.astype(np.float32)}, {"mu": counts.astype(np.float32) + 1}
-plan = Plan(counts, counts, *table, 1.0, 1.0, 3, 0.0, (), 0)
+plan = Plan(counts, *table, 1.0, 1.0, 3, 0.0, (), 0)
 
 def step(g, mask):
     parts = privatize(1.0, 0.5, 4.0, key, axis_name="data")

@@ -179,8 +179,8 @@ def test_candidates_lie_strictly_inside_the_gap():
 
 
 def test_computed_numbers_of_steps_are_few_and_near_each_other():
-    # what a plan costs, at at most 0.8 per cent apart: the root of that is within half a per cent
-    assert len(_grid(5000, None)) <= 495
+    # what a plan costs before its first look-up, which computes what is missing around it
+    assert len(_grid(5000, None)) <= 30
     for most in (1, 2, 99, 100, 101, 999, 1000, 5000, 2**24):
         steps = _grid(most, None)
         assert (
@@ -189,7 +189,7 @@ def test_computed_numbers_of_steps_are_few_and_near_each_other():
             and steps[0] == (1 if most < 1000 else 100)
         )
         late = steps[steps >= 100]
-        assert len(late) < 2 or np.all(np.diff(late) <= np.maximum(1, 0.0085 * late[:-1] + 1))
+        assert len(late) < 2 or np.all(np.diff(late) <= np.maximum(1, 0.15 * late[:-1] + 1))
     assert _grid(10, 4).tolist() == [4, 8, 10]
 
 
