@@ -27,6 +27,7 @@ NAMES = (
     "calibration_curves",
     "budget",
     "optimised_schedule",
+    "noise_per_update",
     "census_by_level",
     "closing_brackets",
     "batch_samplers",

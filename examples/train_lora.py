@@ -2,7 +2,7 @@
 
     python examples/train_lora.py
 
-The transformer is made and trained here on public sequences, then adapted to private ones."""
+The transformer is trained here on public sequences, then W + A·B replaces W for private ones."""
 
 import jax
 import jax.numpy as jnp
@@ -43,12 +43,8 @@ def loss(params, words):  # mean cross-entropy of the next word in one sequence
     return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(x @ params["head"], words[1:]))
 
 
-def adapted(base, low):  # W + A·B in place of W
-    return base | {name: base[name] + low[name]["a"] @ low[name]["b"] for name in ADAPTED}
-
-
 def main(epsilon=6.0, public_steps=150):
-    mean = jax.jit(lambda params, words: jnp.mean(jax.vmap(loss, (None, 0))(params, words)))
+    mean = jax.jit(lambda params, words: jax.vmap(loss, (None, 0))(params, words).mean())
     public, private, test = sequences(0, 256), sequences(1, 1000), sequences(1, 1300)[1000:]
     base, adam = initial(jax.random.key(0)), optax.adam(1e-2)
     state, slope = adam.init(base), jax.jit(jax.grad(mean))
@@ -60,10 +56,11 @@ def main(epsilon=6.0, public_steps=150):
     plan = plan_budget(1.2, sampler=sampler, delta=1e-5)
     steps = plan.max_steps_within(epsilon=epsilon)
     optimiser = plan.privatize(0.5, jax.random.key(1), max_steps=steps, inner=optax.adam(2e-2))
-    shape = {name: base[name].shape for name in ADAPTED}
-    normal = lambda name: jax.random.normal(jax.random.key(2), (shape[name][0], RANK)) * 0.1
-    low = {n: {"a": normal(n), "b": jnp.zeros((RANK, shape[n][1]))} for n in ADAPTED}
-    gradients = clipped_gradients(lambda low, words: loss(adapted(base, low), words), 0.5, 32)
+    adapted = lambda low: base | {n: base[n] + low[n]["a"] @ low[n]["b"] for n in ADAPTED}
+    normal = lambda rows: jax.random.normal(jax.random.key(2), (rows, RANK)) * 0.1
+    both = lambda rows, columns: {"a": normal(rows), "b": jnp.zeros((RANK, columns))}
+    low = {name: both(*base[name].shape) for name in ADAPTED}
+    gradients = clipped_gradients(lambda low, words: loss(adapted(low), words), 0.5, 32)
 
     @jax.jit
     def step(low, state, words, mask):
@@ -74,8 +71,7 @@ def main(epsilon=6.0, public_steps=150):
     while not state.spent:
         batch = sampler.sample(jax.random.key(3), state.step)
         low, state = step(low, state, sampler.take(batch, private), batch.mask)
-    after = float(mean(adapted(base, low), test))
-    spent = plan.at(int(state.step))["epsilon"].upper
+    after, spent = float(mean(adapted(low), test)), plan.at(int(state.step))["epsilon"].upper
     print(f"loss {before:.3f} before, {after:.3f} after {int(state.step)} steps, ε = {spent:.3f}")
     return before, after, spent, jaxgdp.report(plan.composition(int(state.step)), delta=1e-5)
 

@@ -24,7 +24,8 @@ from ..progress import show_progress
 from ..quantities.registry import named
 from ..targets import Target
 
-VARIABLES = ("noise_multiplier", "sampling_prob", "clip")
+VARIABLES = ("noise_multiplier", "sampling_prob", "batch_size", "clip")
+_RATES = ("sampling_prob", "batch_size")  # what moves a sampling rate
 _MANY = 400  # iterations from which on compiling the derivatives pays
 _STRIDE = 0.3  # largest correction of the common scale in one iteration, in logarithms
 _NEAR = 0.01  # relative distance from the target at which an iterate counts
@@ -125,18 +126,29 @@ def _variables(schedule: Schedule, over: tuple[str, ...]) -> dict[str, Array]:
     """Unconstrained coordinates of what is free: logarithms, of a rate its logit."""
     free = {}
     for name in over:
-        value = getattr(schedule, name)
-        free[name] = np.log(value) if name != "sampling_prob" else np.log(value) - np.log1p(-value)
+        value = getattr(schedule, "sampling_prob" if name in _RATES else name)
+        free[name] = np.log(value) if name not in _RATES else np.log(value) - np.log1p(-value)
     return free
 
 
 def _schedule(fixed: Schedule, free: dict[str, Array], log_scale: Array) -> Schedule:
-    moved = {
-        name: jax.nn.sigmoid(v) if name == "sampling_prob" else jnp.exp(v)
-        for name, v in free.items()
-    }
+    moved = {name: jax.nn.sigmoid(v) if name in _RATES else jnp.exp(v) for name, v in free.items()}
+    if "batch_size" in moved:  # as many examples as before
+        rate = moved.pop("batch_size")
+        moved |= {"sampling_prob": rate, "num_steps": _examples(fixed) / rate}
     schedule = fixed._replace(**moved)
     return schedule._replace(noise_multiplier=schedule.noise_multiplier * jnp.exp(log_scale))
+
+
+def _examples(schedule: Schedule) -> Array:
+    """Examples of every stage that are drawn in expectation, per record of the data: its epochs."""
+    return schedule.sampling_prob * schedule.num_steps
+
+
+def _whole_steps(schedule: Schedule, examples: Array) -> Schedule:
+    """The schedule with whole numbers of steps, and rates that draw as many examples in them."""
+    steps = np.maximum(np.rint(schedule.num_steps), np.ceil(examples))
+    return schedule._replace(num_steps=steps, sampling_prob=examples / steps)
 
 
 def _privacy(target: Target, schedule: Schedule, adjacency: str, lattice: LatticeChoice) -> Array:
@@ -185,7 +197,11 @@ def optimize(
         sampling_prob: p_k in (0, 1], broadcast against σ.
         num_steps: whole numbers ≥ 1, likewise.
         clip: C_k > 0, likewise.
-        over: what may change, of "noise_multiplier", "sampling_prob" (below 1) and "clip".
+        over: what may change, of "noise_multiplier", "sampling_prob" (below 1), "batch_size" and
+            "clip". With "batch_size" the rate of a stage and its number of steps move together:
+            p_k·T_k, the examples that it draws for every record of the data, stays what it is at
+            the start, so n·p_k is the batch size. On the way numbers of steps are real; those of
+            the result are whole, with rates that draw the same number of examples.
         iterations: of the optimiser.
         optimizer: an optax optimiser; default Adam with a falling learning rate from 0.05.
         rtol: relative step of the common scale, see :func:`jaxgdp.calibrate`.
@@ -219,9 +235,13 @@ def optimize(
     over = (over,) if isinstance(over, str) else tuple(over)
     if not over or any(name not in VARIABLES for name in over):
         raise ValueError(f"over must hold some of {', '.join(map(repr, VARIABLES))}, got {over!r}")
+    if set(_RATES) <= set(over):
+        raise ValueError(
+            "over must hold 'sampling_prob' or 'batch_size', got both: a batch size moves the rate"
+        )
     iterations = int(whole("iterations", iterations))
     start = _columns(noise_multiplier, sampling_prob, num_steps, clip)
-    if "sampling_prob" in over:
+    if set(_RATES) & set(over):
         checked(
             "sampling_prob", start.sampling_prob, "in (0, 1) where it may change", lambda p: p < 1.0
         )
@@ -250,6 +270,8 @@ def _optimised(
     best, history = _descend(
         proxy, target, start, over, iterations, optimizer, adjacency, progress, count
     )
+    if "batch_size" in over:
+        best = _whole_steps(best, _examples(start))
     found = calibrate(target, mechanism=best.scaled, rtol=rtol, adjacency=adjacency)
     best = best._replace(noise_multiplier=float(found.value) * best.noise_multiplier)
     value, first = (float(_evaluated(proxy, schedule)) for schedule in (best, start))

@@ -23,6 +23,7 @@ from .strategies import strategies
 from .style import BLACK, COLOURS, DASHES, from_floor, line_style, marked
 from .tiers import report_tier
 from .tradeoff import compare_curves, gaussian_curve, square_axes, tradeoff_band, tradeoff_curve
+from .updates import noise_per_update
 from .wealth import wealth_over_time
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "gdp_transformation",
     "line_style",
     "marked",
+    "noise_per_update",
     "noise_schedules",
     "outline",
     "parts",

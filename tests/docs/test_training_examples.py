@@ -28,7 +28,7 @@ def _example(name):
 @pytest.mark.parametrize("name", [*NEEDS, "train_lora"])
 def test_examples_are_short(name):
     lines = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= (84 if name == "train_lora" else 80)
+    assert len(lines) <= 80
 
 
 @pytest.mark.nightly

@@ -7,6 +7,7 @@ import pytest
 
 import jaxgdp
 from jaxgdp import targets
+from jaxgdp.optimization.optimize import _columns, _schedule, _variables, _whole_steps
 
 
 @pytest.mark.slow
@@ -90,3 +91,53 @@ def test_bad_input_is_named():
         )
     with pytest.raises(ValueError, match="one axis"):
         jaxgdp.optimize(lambda s: 0.0, targets.Mu(1.0), noise_multiplier=1.0, num_steps=100)
+
+
+def _error_of_sgd(schedule):
+    """Bias that falls with the updates, and the noise that they add up."""
+    noise = schedule.noise_multiplier / schedule.sampling_prob
+    return (2e3 / schedule.num_steps + 1e-5 * noise**2 * schedule.num_steps).sum()
+
+
+def test_batch_size_moves_rate_and_steps_at_the_same_number_of_examples():
+    start = _columns(1.0, [0.02, 0.01], [400, 300], 1.0)
+    free = _variables(start, ("batch_size",))
+    moved = _schedule(start, {"batch_size": free["batch_size"] + 0.7}, 0.0)
+    assert np.allclose(np.asarray(moved.sampling_prob) * moved.num_steps, [8.0, 3.0], rtol=1e-5)
+    assert np.all(moved.sampling_prob > 1.9 * start.sampling_prob)
+    whole = _whole_steps(start._replace(num_steps=np.array([201.3, 0.4])), [8.0, 3.0])
+    assert whole.num_steps.tolist() == [201.0, 3.0]  # (a rate is at most 1)
+    assert np.allclose(whole.sampling_prob * whole.num_steps, [8.0, 3.0], rtol=1e-15)
+
+
+def test_batch_size_and_rate_cannot_both_change():
+    with pytest.raises(ValueError, match="over must hold 'sampling_prob' or 'batch_size'"):
+        jaxgdp.optimize(
+            _error_of_sgd,
+            targets.Mu(1.0),
+            sampling_prob=0.1,
+            num_steps=10,
+            over=("sampling_prob", "batch_size"),
+        )
+
+
+@pytest.mark.nightly
+def test_batch_size_cannot_be_bettered_by_another():
+    """Every number of steps, with its rate and its own calibrated noise, does no better."""
+    found = jaxgdp.optimize(
+        _error_of_sgd,
+        targets.Mu(1.0),
+        noise_multiplier=[1.0],
+        sampling_prob=0.01,
+        num_steps=1000,
+        over=("noise_multiplier", "batch_size"),
+    )
+    assert np.isclose(found.schedule.sampling_prob[0] * found.schedule.num_steps[0], 10.0)
+    assert found.calibration.achieved.upper <= 1.0
+    steps = np.rint(np.geomspace(30, 30_000, 120))
+    noise = jaxgdp.calibrate(targets.Mu(1.0), sampling_prob=10.0 / steps, num_steps=steps).value
+    error = 2e3 / steps + 1e-5 * (np.asarray(noise) * steps / 10.0) ** 2 * steps
+    best = int(np.argmin(error))
+    assert 0 < best < len(steps) - 1
+    assert found.proxy <= 1.003 * error[best] and found.proxy < 0.95 * found.start_proxy
+    assert 0.9 <= found.schedule.num_steps[0] / steps[best] <= 1.1

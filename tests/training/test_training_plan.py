@@ -376,22 +376,22 @@ def test_look_up_computes_what_it_needs_and_remembers_it():
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
-    "sigma, p, number, asked",
+    "sigma, p, number, names, asked",
     [
-        (1.0, 0.01, 1200, {}),
-        (2.0, 0.1, 400, {}),
-        (0.8, 0.001, 3000, {"delta": 1e-7}),
-        (5.0, 0.3, 300, {"epsilon": 3.0, "fpr": 1e-4}),
+        (1.0, 0.01, 1200, ("mu", "epsilon", "advantage"), {}),
+        (2.0, 0.1, 400, LIVE, {}),
+        (0.8, 0.001, 3000, ("epsilon", "advantage"), {"delta": 1e-7}),
+        (5.0, 0.3, 150, LIVE, {"epsilon": 3.0, "fpr": 1e-4}),
     ],
 )
-def test_live_numbers_of_subsampled_runs_agree_with_final_ones(sigma, p, number, asked):
-    plan = plan_budget(sigma, p, number, LIVE, **asked)
+def test_live_numbers_of_subsampled_runs_agree_with_final_ones(sigma, p, number, names, asked):
+    plan = plan_budget(sigma, p, number, names, **asked)
     steps = np.unique(np.concatenate([np.arange(1, 130, 7), np.arange(101, number, 23)]))
-    final = jaxgdp.measure(jaxgdp.dpsgd(sigma, p, steps), LIVE, **{"delta": 1e-5} | asked)
+    final = jaxgdp.measure(jaxgdp.dpsgd(sigma, p, steps), names, **{"delta": 1e-5} | asked)
     some = {now: plan.at(int(now)) for now in steps[::9]}
     compiled = jax.jit(plan.at)(steps)
     assert plan._latest().wide == 0
-    for name in LIVE:
+    for name in names:
         assert np.all(_above(compiled[name], final[name], name) <= 5e-3), name
         for i, now in enumerate(steps[::9]):
             alone = Bracket(*(side[9 * i] for side in final[name]))
