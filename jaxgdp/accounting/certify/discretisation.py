@@ -49,16 +49,29 @@ class Weights(NamedTuple):
 def sum_defect(weight: Float[Array, " points"]) -> Float[Array, ""]:
     """Bound on what the exact sum of masses differs from 1 by.
 
-    Rows of eight are summed, then rows of these sums: few additions follow each other.
+    Method: docs/method/rounding.md#sums
+    """
+    total, additions = sum_of_rows(weight)
+    return xp.abs(1.0 - total) + (additions + 1.0) * UNIT
+
+
+def sum_of_rows(terms: Float[Array, " points"]) -> tuple[Float[Array, ""], int]:
+    """Sum, and how many additions follow each other in it: of rows of eight, then of their sums.
+
+    Args:
+        terms: of any sign.
+
+    Returns:
+        The sum, off by at most so many units of the sum of absolute values; and that number.
 
     Method: docs/method/rounding.md#sums
     """
-    additions, sums = 0, weight
+    additions, sums = 0, terms
     while (number := sums.shape[-1]) > 1:
         rows = -(-number // _ROW)
         sums = xp.sum(xp.pad(sums, (0, rows * _ROW - number)).reshape(rows, _ROW), axis=-1)
         additions += _ROW - 1
-    return xp.abs(1.0 - sums[0]) + (additions + 1.0) * UNIT
+    return sums[0], additions
 
 
 def _normalise(
@@ -106,6 +119,8 @@ class _Total(NamedTuple):
         error: bound on the error of ``missing``.
         roundoff: bound on the relative errors of the masses, in units, shape (n,).
         moved: bound on the share of each mass that may belong to a neighbouring point, in units.
+        at_infinity: bound on what the masses times e^ℓ lack to a sum of 1; None where they are no
+            law's.
     """
 
     mass: Float[Array, " points"]
@@ -113,13 +128,21 @@ class _Total(NamedTuple):
     error: Float[Array, ""] | float
     roundoff: Float[Array, " points"]
     moved: Float[Array, " points"]
+    at_infinity: Float[Array, ""] | None = None
+
+
+class _LogTotal(NamedTuple):
+    """log M of tilted masses, and a bound on its error."""
+
+    value: Float[Array, ""]
+    error: Float[Array, ""]
 
 
 def _by_total(
     weights: Weights, total: _Total, ell: Float[Array, " points"], tilt: Float[Array, ""]
 ) -> Weights:
-    """The weights, with the log of their sum from Σ m·e^{sℓ} − 1 = Σ m·(e^{sℓ} − 1) − (1 − Σ m)
-    where that has the smaller bound: where steps are small.
+    """The weights, with the log of their sum M from what is known of the masses' total, where that
+    has the smaller bound: where steps are small.
 
     Args:
         weights: with log M from the sum itself.
@@ -129,28 +152,80 @@ def _by_total(
 
     Method: docs/method/rounding.md#total
     """
+    spread = xp.expm1(xp.minimum(xp.abs(tilt) * _reach(ell), 600.0))
+    moved = UNIT * xp.sum(weights.weight * total.moved * spread)
+    best = _LogTotal(weights.log_total, weights.roundoff + moved)
+    others = [_of_one_total(weights, total, ell, tilt, moved)]
+    if total.at_infinity is not None:
+        others.append(_of_both_totals(weights, total, ell, tilt))
+    for other in others:
+        better = other.error < best.error
+        best = _LogTotal(*(xp.where(better, a, b) for a, b in zip(other, best, strict=True)))
+    return weights._replace(log_total=best.value, roundoff=best.error)
+
+
+def _of_one_total(
+    weights: Weights,
+    total: _Total,
+    ell: Float[Array, " points"],
+    tilt: Float[Array, ""],
+    moved: Float[Array, ""],
+) -> _LogTotal:
+    """From Σ m·e^{sℓ} − 1 = Σ m·(e^{sℓ} − 1) − (1 − Σ m); ``moved``: what masses at neighbouring
+    points change, relative.
+
+    Method: docs/method/rounding.md#total
+    """
     mass, exponent = total.mass, tilt * ell
     small = xp.abs(exponent) < 1.0
     near = xp.where(small, exponent, 0.0)
     tilted = weights.weight * xp.exp(weights.log_total)
-    more = xp.sum(xp.where(small, mass * xp.expm1(near), tilted - mass)) - total.missing
+    more, additions = sum_of_rows(xp.where(small, mass * xp.expm1(near), tilted - mass))
     # (near ones: |e^x − 1| and |x|·e^x are at most e·|x|)
     size = xp.where(small, np.e * mass * xp.abs(near), tilted * (1.0 + xp.abs(exponent)) + mass)
-    spread = xp.expm1(xp.minimum(xp.abs(tilt) * _reach(ell), 600.0))
-    moved = UNIT * xp.sum(weights.weight * total.moved * spread)
-    rounded = UNIT * xp.sum(size * (total.roundoff + NEAR_TERM + len(ell)))
+    rounded = UNIT * xp.sum(size * (total.roundoff + NEAR_TERM + additions))
     rounded = rounded + moved * xp.exp(weights.log_total)
+    return _log_total(more - total.missing, rounded + 2.0 * UNIT * total.missing + total.error)
+
+
+def _of_both_totals(
+    weights: Weights, total: _Total, ell: Float[Array, " points"], tilt: Float[Array, ""]
+) -> _LogTotal:
+    """From Σ m·e^{sℓ} − 1 = Σ m·f(ℓ) − π + s·(π − λ), f(ℓ) = (e^{sℓ} − 1) − s·(e^ℓ − 1), where the
+    Q-masses m·e^ℓ are known to add up to 1 − λ as well: an error of a mass comes with the square of
+    a loss, and so does one of its place.
+
+    Method: docs/method/rounding.md#total
+    """
+    mass, exponent, s = total.mass, tilt * ell, xp.abs(tilt)
+    small = xp.abs(exponent) < 1.0
+    near = xp.where(small, exponent, 0.0)
+    tilted = weights.weight * xp.exp(weights.log_total)
+    of_q = tilt * mass * xp.expm1(xp.minimum(ell, 600.0))
+    terms = xp.where(small, mass * xp.expm1(near), tilted - mass) - of_q
+    more, additions = sum_of_rows(terms)
+    # what the terms are made of: each to some units of its own size
+    size = xp.where(small, np.e * mass * xp.abs(near), tilted * (1.0 + xp.abs(exponent)) + mass)
+    size = size + s * mass * xp.abs(ell) * xp.exp(xp.clip(ell, 0.0, 600.0))
+    rounded = xp.sum(size * NEAR_TERM + xp.abs(terms) * (total.roundoff + additions + 2.0))
+    # |f'| = s·|e^{sy} − e^y|, y up to so far away
+    gap = _reach(ell)
+    far = xp.abs(ell) + gap
+    slope = xp.exp(xp.minimum(far, 300.0)) * xp.expm1(xp.minimum(xp.abs(tilt - 1.0) * far, 300.0))
+    slope = xp.where((ell + gap < 0.0) & (tilt >= 0.0), xp.minimum(slope, 1.0), slope)
+    rounded = UNIT * (rounded + xp.sum(mass * total.moved * s * gap * slope))
+    lost = xp.asarray(total.at_infinity)
+    missing = (1.0 + s) * (2.0 * UNIT * total.missing + total.error) + s * lost
+    return _log_total(more + (tilt - 1.0) * total.missing, rounded + missing)
+
+
+def _log_total(more: Float[Array, ""], error: Float[Array, ""]) -> _LogTotal:
+    """log M of M − 1, known to an error; nothing where it is not well above −1."""
     usable = more > -0.5
-    log_total = xp.log1p(xp.where(usable, more, 0.0))
-    error = (rounded + 2.0 * UNIT * total.missing + total.error) / (
-        1.0 + xp.where(usable, more, 0.0)
-    ) + LOG1P * UNIT * xp.abs(log_total)
-    by_sum = weights.roundoff + moved
-    better = usable & (error < by_sum)
-    return weights._replace(
-        log_total=xp.where(better, log_total, weights.log_total),
-        roundoff=xp.where(better, error, by_sum),
-    )
+    more = xp.where(usable, more, 0.0)
+    value = xp.log1p(more)
+    error = error / (1.0 + more) + LOG1P * UNIT * xp.abs(value)
+    return _LogTotal(value, xp.where(usable, error, xp.inf))
 
 
 def _reach(ell: Float[Array, " points"]) -> Float[Array, " points"]:
@@ -211,7 +286,8 @@ def dominating_weights(
     )
     weights = _normalise(weight, scale, edge_error, gap, log_scale, uncertain)
     if sums_to_one and change is None:
-        weights = _by_total(weights, _total_of_dominating(cells, below, put(0.0)), ell, tilt)
+        total = _total_of_dominating(cells, below, put(0.0))
+        weights = _by_total(weights, total._replace(at_infinity=at_infinity), ell, tilt)
     return weights, at_infinity
 
 
