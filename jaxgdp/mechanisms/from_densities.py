@@ -132,9 +132,12 @@ class FromDensities(Mechanism):
         complete = np.asarray(self.complete)[..., None]
         x, a, b, complete = np.broadcast_arrays(self.outputs, self.log_p, self.log_q, complete)
         complete = complete[..., 0]
-        p_mass, q_mass = log_masses(x, a), log_masses(x, b)
-        live = (p_mass > -np.inf) & (q_mass > -np.inf)
         wide = [_masses(x, density) for density in (a, b)]
+        p_mass, q_mass = (
+            _logs(masses, log_masses(x, density))
+            for masses, density in zip(wide, (a, b), strict=True)
+        )
+        live = (p_mass > -np.inf) & (q_mass > -np.inf)
         totals = [_exact_sums(masses) for masses in wide]
         minus, plus = (
             _missing(masses, total, live, complete)
@@ -212,6 +215,14 @@ def _masses(x: np.ndarray, log_density: np.ndarray) -> np.ndarray:
     flat = fall == 0.0
     mean = np.where(flat, 1.0, -np.expm1(-fall) / np.where(flat, 1.0, fall))
     return np.where(live, width * np.exp(np.maximum(low, high)) * mean, 0.0)
+
+
+def _logs(masses: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+    """Logs of wide masses, which keep the digits that a steep density's own logs lose, unless they
+    are so small that they are none.
+    """
+    some = masses > 1e4 * np.finfo(np.longdouble).tiny
+    return np.where(some, np.log(np.where(some, masses, 1.0)).astype(float), otherwise)
 
 
 def _exact_sums(values: np.ndarray, start: float = 0.0) -> np.ndarray:

@@ -71,10 +71,10 @@ def loss_of_output(law: Shifts, z: Array) -> Array:
 
 
 def _mixed(law: Shifts, log_ratio: Array) -> Array:
-    """log(rest + prob·e^{log_ratio})."""
+    """log(rest + prob·e^{log_ratio}), to units of itself where losses are small."""
     most = xp.logaddexp(law.log_rest, law.log_prob + log_ratio)
-    few = log_mixture(xp.minimum(law.prob, 0.5), log_ratio)
-    return xp.where(law.prob > 0.5, most, few)
+    steep = (law.prob > 0.5) & (log_ratio < xp.log1p(-0.5 / xp.maximum(law.prob, 0.75)))
+    return xp.where(steep, most, log_mixture(law.prob, xp.where(steep, 0.0, log_ratio)))
 
 
 def _unmixed(law: Shifts, ell: Array) -> Array:
@@ -82,8 +82,9 @@ def _unmixed(law: Shifts, ell: Array) -> Array:
     fall = law.log_rest - ell
     inside = fall < 0.0
     most = ell - law.log_prob + xp.log(-xp.expm1(xp.where(inside, fall, -1.0)))
-    few = log_unmixed(xp.minimum(law.prob, 0.5), ell)
-    return xp.where(law.prob > 0.5, xp.where(inside, most, -xp.inf), few)
+    steep = (law.prob > 0.5) & (ell <= xp.log1p(-0.5 * law.prob))
+    near = log_unmixed(law.prob, xp.where(steep, 0.0, ell))
+    return xp.where(steep, xp.where(inside, most, -xp.inf), near)
 
 
 class Edges(NamedTuple):
@@ -133,16 +134,24 @@ def find_edges(law: Shifts, ell: Array, end: Array | float) -> Edges:
 
     def moments(z: Array):
         def add(i: Array | int, state: tuple):
-            total, slope, size = state
+            excess, slope, size = state
             tau, log_w, counts, half = of_one(i, z)
-            size_of_one = xp.abs(log_w) + tau * (xp.abs(z) + half)
-            one = xp.where(counts, xp.exp(xp.minimum(log_w + tau * (z - half) - v, 700.0)), 0.0)
-            return total + one, slope + tau * one, size + size_of_one * one
+            # (the weights sum to one: what they are off by counts times e^x − 1)
+            weight = xp.where(counts, xp.exp(log_w), 0.0)
+            x = xp.minimum(tau * (z - half) - v, 700.0 - log_w)
+            place = tau * (xp.abs(z) + half) + xp.abs(v)
+            near = xp.abs(x) < 0.5
+            one = xp.where(counts, xp.exp(log_w + x), 0.0)
+            more = xp.where(near, weight * xp.expm1(xp.where(near, x, 0.0)), one - weight)
+            off = 4.0 * (place * one + xp.abs(log_w) * xp.abs(more)) + (8.0 + number) * xp.abs(more)
+            return excess + more, slope + tau * one, size + xp.where(counts, off, 0.0)
 
         zero = xp.zeros_like(z)
-        total, slope, size = xp.fori_loop(0, number, add, (zero, zero, zero))
-        total = xp.maximum(total, 1e-300)
-        return xp.log(total), xp.maximum(slope / total, 1e-300), size / total
+        excess, slope, size = xp.fori_loop(0, number, add, (zero, zero, zero))
+        total = xp.maximum(1.0 + excess, 1e-300)
+        log_total = xp.log1p(xp.maximum(excess, -0.999))
+        log_total = xp.where(total > 1e-3, log_total, xp.log(total))
+        return log_total, xp.maximum(slope / total, 1e-300), size / total
 
     def step(_: Array | int, state: tuple):
         z, _ = state
@@ -154,7 +163,6 @@ def find_edges(law: Shifts, ell: Array, end: Array | float) -> Edges:
         0, _NEWTON, step, (z, xp.zeros_like(z) > 0.0), lambda state: xp.all(state[1])
     )
     excess, slope, size = moments(z)
-    size = 8.0 + number + 4.0 * (size + xp.abs(v))
     left = xp.maximum(xp.abs(excess) / UNIT - size, 0.0) / slope
     off = size / slope + left + 2.0 * xp.abs(z)
     u = xp.where(before >= end, xp.inf, xp.where(real, z, -xp.inf))

@@ -177,22 +177,30 @@ class PiecewisePair(Mechanism):
         return cells._replace(minus_error=self.minus_error, plus_error=self.plus_error)
 
 
-def _piece(log_p: Array, slope: Array, low: Array, width: Array, u: Array, v: Array):
-    """log P- and Q-mass of what lies between losses u ≤ v of a stretch (−∞ where u = v)."""
+class _Piece(NamedTuple):
+    """log P- and Q-mass of a part of a stretch (−∞ where it is empty), and their error in units."""
+
+    log_x: Array
+    log_y: Array
+    unsure: Array
+
+
+def _piece(log_p: Array, slope: Array, low: Array, width: Array, u: Array, v: Array) -> _Piece:
+    """What lies between u ≤ v, which are counted from the lower end of a stretch.
+
+    Where the density falls by a factor e^{−slope} over the stretch, a place in it to a unit is a
+    mass to so many units: places are taken from its end and not as losses, which may be far larger
+    than the stretch is wide. A whole stretch is as it is."""
     some = v > u
     share = xp.where(some, v - u, 1.0) / width
     middle = 0.5 * (u + v)
     half = 0.5 * slope * share
     own = log_sinhc(half)
-    log_x = (
-        log_p
-        + xp.log(share)
-        + slope * ((middle - low) / width - 0.5)
-        + own
-        - log_sinhc(0.5 * slope)
-    )
-    log_y = log_x + middle + log_sinhc(half + 0.5 * width * share) - own
-    return xp.where(some, log_x, -xp.inf), xp.where(some, log_y, -xp.inf)
+    log_x = log_p + xp.log(share) + slope * (middle / width - 0.5) + own - log_sinhc(0.5 * slope)
+    log_x = xp.where(share == 1.0, log_p, log_x)
+    log_y = log_x + (low + middle) + log_sinhc(half + 0.5 * width * share) - own
+    unsure = 8.0 * (xp.abs(slope) + xp.where(some, xp.abs(xp.log(share)), 0.0))
+    return _Piece(xp.where(some, log_x, -xp.inf), xp.where(some, log_y, -xp.inf), unsure)
 
 
 def _whole(log_mass: Array, first: Array, after: Array):
@@ -227,21 +235,21 @@ def _chain_parts(bounds: Array, low: Array, high: Array, slope: Array, log_p: Ar
     slope = xp.concatenate([slope, xp.zeros((1,))])
     # each bound's stretch, cut to it
     own = [a[at] for a in (log_p, slope, low, width)]
-    inside = xp.clip(bounds, own[2], own[2] + own[3])
+    inside = xp.clip(bounds - own[2], 0.0, own[3])
     here, there = [a[:-1] for a in own], [a[1:] for a in own]
     first, last = at[:-1], at[1:]
     same = first == last
-    upper = xp.where(same, inside[1:], here[2] + here[3])
+    upper = xp.where(same, inside[1:], here[3])
     begin = _piece(*here, inside[:-1], upper)
-    finish = _piece(*there, xp.where(same, inside[1:], there[2]), inside[1:])
+    finish = _piece(*there, xp.where(same, inside[1:], 0.0), inside[1:])
     whole_x, error_x = _whole(log_p, first + 1, last)
     whole_y, error_y = _whole(log_q, first + 1, last)
-    log_x = xp.stack([begin[0], whole_x, finish[0]])
-    log_y = xp.stack([begin[1], whole_y, finish[1]])
+    log_x = xp.stack([begin.log_x, whole_x, finish.log_x])
+    log_y = xp.stack([begin.log_y, whole_y, finish.log_y])
     some = (log_x > -xp.inf) & (log_y > -xp.inf)
     loss = xp.where(some, log_y - xp.where(some, log_x, 0.0), 0.0)
-    zero = xp.zeros_like(error_x)
-    return log_x, log_y, loss, xp.stack([zero, xp.maximum(error_x, error_y), zero])
+    error = xp.stack([begin.unsure, xp.maximum(error_x, error_y), finish.unsure])
+    return log_x, log_y, loss, error
 
 
 def _chains(

@@ -7,7 +7,7 @@ import numpy as np
 from ..numerics import namespace as xp
 from ..numerics.errors import CELL, LEFT_OVER, PLACE, UNIT
 from ..numerics.shapes import Array
-from .cells import Cells, exp_error
+from .cells import Cells, at_ends, exp_error
 
 _NODES = 128  # most nodes kept for steering
 
@@ -102,6 +102,7 @@ def atom_cells(
         xp.asarray(log_q_plus, dtype=log_x.dtype),
     )
     rounded = xp.asarray(CELL + roundoff + atoms + exp_error(depth))
+    rounded = at_ends(rounded, minus, plus)
     return Cells(log_x, log_y, up, lost, lost_error, rounded, jitter, minus, plus)
 
 

@@ -93,6 +93,20 @@ def left_over(log_x: Array, log_y: Array, point: Array, roundoff: Array) -> Left
     return LeftOver(xp.maximum(y - at_point, 0.0), each * (y + at_point))
 
 
+def at_ends(roundoff: Array, minus: Array | float, plus: Array | float) -> Array:
+    """Rounding of the masses, in units, with that of what both ends hold at an infinity: a log is
+    rounded by units of its own size, and so is its mass.
+
+    Args:
+        roundoff: of the masses without it, shape (n + 1,).
+        minus, plus: log P-mass at −∞ and log Q-mass at +∞, −∞ where there is none.
+    """
+    cell = xp.arange(roundoff.shape[0])
+    first, last = (xp.where(log > -xp.inf, xp.abs(log), 0.0) for log in (minus, plus))
+    size = xp.where(cell == 0, first, 0.0) + xp.where(cell == cell[-1], last, 0.0)
+    return roundoff + exp_error(2.0 * size)
+
+
 def exp_error(units: Array) -> Array:
     """Relative error, in units, of e to the power of a number that is off by so many units.
 

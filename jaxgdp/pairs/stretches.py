@@ -7,7 +7,7 @@ import numpy as np
 from ..numerics import namespace as xp
 from ..numerics.errors import LEFT_OVER, STRETCH, UNIT
 from ..numerics.shapes import Array
-from .cells import Cells, exp_error, left_over
+from .cells import Cells, at_ends, exp_error, left_over
 
 
 def position(loss: Array, lower: Array, upper: Array):
@@ -92,4 +92,5 @@ def stretch_cells(
     log_x = xp.at_set(log_x, 0, xp.logaddexp(log_x[0], minus))
     log_y = xp.at_set(log_y, -1, xp.logaddexp(log_y[-1], plus))
     minus, plus = xp.asarray(minus, dtype=log_x.dtype), xp.asarray(plus, dtype=log_x.dtype)
+    of_masses = at_ends(of_masses, minus, plus)
     return Cells(log_x, log_y, up, lost, lost_error, of_masses, rounded, minus, plus)

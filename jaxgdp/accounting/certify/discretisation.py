@@ -16,6 +16,7 @@ from ...numerics.normal import log_sub
 from ...numerics.shapes import Array, Bool, Float
 from ...pairs.cells import Cells, left_over
 
+_WIDEST = 600.0  # nats of a cell, beyond which e^{−width} is next to no double
 _ROW = 8  # masses that are added one after the other
 
 
@@ -283,12 +284,21 @@ def dominating_weights(
         + top.lost
         + top.error
         + 2.0 * xp.exp(log_y[-1]) * uncertain
+        + _too_wide(log_y, ell)
     )
     weights = _normalise(weight, scale, edge_error, gap, log_scale, uncertain)
     if sums_to_one and change is None:
         total = _total_of_dominating(cells, below, put(0.0))
         weights = _by_total(weights, total._replace(at_infinity=at_infinity), ell, tilt)
     return weights, at_infinity
+
+
+def _too_wide(log_y: Float[Array, " cells"], ell: Float[Array, " points"]) -> Float[Array, ""]:
+    """Q-mass of cells so wide that no double holds the share that moves up: as if it were at +∞.
+
+    Method: docs/method/dominating.md#split
+    """
+    return xp.sum(xp.where(xp.diff(ell) > _WIDEST, (1.0 + AT_INFINITY) * xp.exp(log_y[1:-1]), 0.0))
 
 
 def _total_of_dominating(
