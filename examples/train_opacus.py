@@ -2,7 +2,7 @@
 
     python examples/train_opacus.py run   # stop it at any time; call it again to go on
 
-It needs ``pip install jaxgdp opacus scikit-learn``."""
+Ghost clipping: no gradient per example. ``pip install jaxgdp opacus scikit-learn`` first."""
 
 import logging
 import sys
@@ -44,9 +44,9 @@ def main(output, epsilon=3.0, die_at=None):
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     data = torch.utils.data.TensorDataset(*data)
     loader = torch.utils.data.DataLoader(data, batch_size=len(data) // BATCHES)
-    model, optimizer, loader = engine.make_private(
-        module=model, optimizer=optimizer, data_loader=loader, noise_multiplier=noise(0),
-        max_grad_norm=1.0,
+    model, optimizer, loss, loader = engine.make_private(
+        module=model, optimizer=optimizer, criterion=torch.nn.CrossEntropyLoss(),
+        data_loader=loader, noise_multiplier=noise(0), max_grad_norm=1.0, grad_sample_mode="ghost",
     )  # fmt: skip
     rate = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, budget)
     saved = Path(output) / "run.pt"
@@ -57,7 +57,7 @@ def main(output, epsilon=3.0, die_at=None):
         for images, digit in loader:
             optimizer.noise_multiplier = noise(len(engine.accountant))
             optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(model(images), digit).backward()
+            loss(model(images), digit).backward()
             optimizer.step()
             rate.step()
             if (now := len(engine.accountant)) == budget or now == die_at:
