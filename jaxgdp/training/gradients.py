@@ -225,8 +225,9 @@ def clipped_gradients(
     """The clipped sum Σ_i g_i·min(1, C/‖g_i‖) of a batch of any size, in bounded memory.
 
     Only ``microbatch_size`` gradients are held at once; a ``scan`` goes through the batch. The sum
-    is exact (``jaxgdp.training.exact_sums``): it does not depend on the order of the examples or on
-    the micro-batches, and one record moves it by no more than C.
+    is exact (``jaxgdp.training.exact_sums``): it does not depend on the order of the examples, and
+    one record moves it by no more than C. With micro-batches of another size each example may be
+    rounded otherwise, by 2⁻²⁴·C in a coordinate.
 
     Args:
         loss: function (parameters, *record) → scalar loss of one record.
