@@ -12,10 +12,11 @@ from ..deprecation import renamed_arguments
 from ..measure.pieces import Count
 from ..numerics.validation import positive, probability, whole, whole_up_to
 from ..quantities import registry
+from .correlated import correlated, run_of
 from .float32 import above, below
 from .overflow import question, single, without_steps
 from .plan import Plan
-from .runs import Run, Sampler, stages_of
+from .runs import Sampler, stages_of
 
 _MOST_STEPS = 2**24  # int32 steps, and a table of them that fits in memory
 # steps: fewer are composed on dense lattices; a run that does without those
@@ -46,12 +47,13 @@ def _grid(max_steps: int, every: int | None, period: int = 1) -> np.ndarray:
 
 @renamed_arguments(d="approximation")
 def plan_budget(
-    noise_multiplier: float | Callable[[int], Any],
+    noise_multiplier: float | Callable[[int], Any] | None = None,
     sampling_prob: float | None = None,
     max_steps: int | None = None,
     quantities: str | Iterable[str] = ("mu", "epsilon", "advantage"),
     *,
     sampler: Sampler | None = None,
+    mechanism: Any = None,
     every: int | None = None,
     overflow: float = 0.0,
     rtol: float = options.RTOL,
@@ -84,6 +86,10 @@ def plan_budget(
         quantities: any of those of :func:`jaxgdp.measure`.
         sampler: of :func:`poisson_sampler`, :func:`shuffle_sampler` or :func:`allocation_sampler`;
             its overflow is accounted for, and :meth:`Plan.check` refuses another one.
+        mechanism: a :class:`jaxgdp.MatrixMechanism` in place of the noise, the sampling, the steps
+            and the sampler: after so many steps their rows of C·X + σZ are released. The plan adds
+            no noise of its own; ``jax_privacy`` does. With random batches parts of a cycle count
+            as a whole one.
         every: compute every so many steps (1: all of them), and nothing more when a step is looked
             up. By default 1, 2, 3, 4, 6, … up to 100 and then 15 per cent apart are computed first;
             in runs of 1000 steps or more from 100 on (fewer cost most). :meth:`Plan.at` computes
@@ -119,18 +125,24 @@ def plan_budget(
         >>> bool(now["mu"].contains(1.0)), now["mu"].upper.dtype.name
         (True, 'float32')
     """
-    accounted, max_steps, overflow = _sampled(sampler, sampling_prob, max_steps, overflow)
-    whole_up_to("max_steps", max_steps, _MOST_STEPS)
-    last = int(single("max_steps", max_steps, whole))
-    sigma = _noise(noise_multiplier, accounted, last)
-    run = Run(sigma, accounted)
+    sigma: Any
+    if mechanism is not None:
+        given = {"noise_multiplier": noise_multiplier, "sampling_prob": sampling_prob}
+        given |= {"max_steps": max_steps, "sampler": sampler, "overflow": overflow or None}
+        sigma, accounted, last = correlated(mechanism, **given)
+    else:
+        accounted, max_steps, overflow = _sampled(sampler, sampling_prob, max_steps, overflow)
+        whole_up_to("max_steps", max_steps, _MOST_STEPS)
+        last = int(single("max_steps", max_steps, whole))
+        sigma = _noise(noise_multiplier, accounted, last)
+    run = run_of(sigma, accounted)
     stride = None if every is None else int(single("every", every, whole))
     registry.checked_arguments("plan_budget", others)
-    given = {
+    settings = {
         "rtol": rtol, "fpr_floor": fpr_floor, "adjacency": adjacency, "delta": delta,
         "epsilon": epsilon, "fpr": fpr, "approximation": approximation, "prior": prior,
     } | others  # fmt: skip
-    names, asked = question(quantities, overflow, given)
+    names, asked = question(quantities, overflow, settings)
     _refuse_not_monotone(names, run.period, stride)
 
     nothing = {name: without_steps(name, asked) for name in names}

@@ -24,9 +24,10 @@ from ..progress import show_progress
 from ..quantities.registry import named
 from ..targets import Target
 from .between import around, grid, growth, open_gaps
+from .correlated import refuse_own_noise, run_of
 from .float32 import above, below
 from .goals import Limit, checked_target, score
-from .runs import Run, Sampler
+from .runs import Sampler
 from .stopping import candidates, last_within
 from .table import looked_up, monotone
 from .transformation import privatize
@@ -113,8 +114,8 @@ class Plan:
         return self._run.composition(taken)
 
     @property
-    def _run(self) -> Run:
-        return Run(self.noise_multiplier, self.sampler)
+    def _run(self) -> Any:
+        return run_of(self.noise_multiplier, self.sampler)
 
     def check(self, sampler: _Sampler) -> _Sampler:
         """The sampler, if it is the one that the plan was made for; call it before training.
@@ -187,6 +188,7 @@ class Plan:
             >>> int(optimiser.init(jnp.zeros(3)).max_steps)
             50
         """
+        refuse_own_noise(self._run)
         used = self.drawn_by if sampler is None else sampler
         if used is None:
             raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -98,20 +99,9 @@ class Run(NamedTuple):
         if self.sampler[0] == "poisson":
             own = dpsgd(self.noise_multiplier, self.sampler[1], steps)
             return certified(own, names, asked, overflow, progress)
-        steps = np.asarray(steps)
-        more, fewer = -(-steps // self.period), steps // self.period
-        epochs = np.unique(np.concatenate([more, fewer[fewer > 0]])).astype(np.int64)
-        found, status = certified(self._epochs(epochs), names, asked, overflow, progress)
-        brackets = {}
-        for name, bracket in found.items():
-            nothing = without_steps(name, asked)
-            sides = [np.concatenate([[nothing], side]) for side in bracket]
-            before, after = (np.searchsorted(epochs, e) + 1 for e in (np.maximum(fewer, 1), more))
-            before = np.where(fewer > 0, before, 0)
-            places = (before, after) if named(name).grows else (after, before)
-            low, high = (side[place] for side, place in zip(sides, places, strict=True))
-            brackets[name] = Bracket(low, high)
-        return brackets, status[np.searchsorted(epochs, more)]
+        nothing = {name: without_steps(name, asked) for name in names}
+        whole = lambda epochs: certified(self._epochs(epochs), names, asked, overflow, progress)
+        return by_periods(np.asarray(steps), self.period, whole, nothing)
 
     def _certified_stages(
         self,
@@ -139,6 +129,35 @@ class Run(NamedTuple):
             for name, bracket in found.items():
                 brackets[name].lower[here], brackets[name].upper[here] = bracket
         return brackets, status
+
+
+def by_periods(
+    steps: Array,
+    period: int,
+    of_periods: Callable[[Array], tuple[dict[str, Bracket], Array]],
+    nothing: dict[str, float],
+) -> tuple[dict[str, Bracket], Array]:
+    """Brackets after numbers of steps of which whole periods are accounted for: from above the next
+    whole one, from below the one before.
+
+    Args:
+        steps: whole numbers ≥ 1.
+        period: steps of a period.
+        of_periods: brackets and status after increasing numbers of periods.
+        nothing: quantity → its value before the first step.
+    """
+    more, fewer = -(-steps // period), steps // period
+    periods = np.unique(np.concatenate([more, fewer[fewer > 0]])).astype(np.int64)
+    found, status = of_periods(periods)
+    brackets = {}
+    for name, bracket in found.items():
+        sides = [np.concatenate([[nothing[name]], side]) for side in bracket]
+        before, after = (np.searchsorted(periods, e) + 1 for e in (np.maximum(fewer, 1), more))
+        before = np.where(fewer > 0, before, 0)
+        places = (before, after) if named(name).grows else (after, before)
+        low, high = (side[place] for side, place in zip(sides, places, strict=True))
+        brackets[name] = Bracket(low, high)
+    return brackets, status[np.searchsorted(periods, more)]
 
 
 def stages_of(schedule: Any, max_steps: int) -> tuple[tuple[float, int], ...]:

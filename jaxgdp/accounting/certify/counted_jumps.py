@@ -174,14 +174,6 @@ def _tests(found: Counts, number: int) -> _Tests:
     return _Tests(most, above - _BINOMIAL, most_fewer, below - _BINOMIAL)
 
 
-def achieved_halves(
-    run: SampledRun, places: Float[Array, " places"], number: int
-) -> tuple[Vertices, Vertices]:
-    """The best of ``achieved_tests``, of both orders."""
-    plus, minus = achieved_tests(run, places, number)
-    return _best(plus), _best(minus)
-
-
 def achieved_tests(
     run: SampledRun, places: Float[Array, " places"], number: int
 ) -> tuple[list[_Test], list[_Test]]:
@@ -247,7 +239,7 @@ def both_sides(
 
     Args:
         jumps: what bounds it.
-        thresholds, number: see ``dominating_half`` and ``achieved_halves``.
+        thresholds, number: see ``dominating_half`` and ``achieved_tests``.
         parts: Gaussian parts of the whole.
         places: outputs that an attacker counts, for each run below.
     """
