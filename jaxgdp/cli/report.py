@@ -169,7 +169,8 @@ def _for_reader(result: Report, reader: str, path: Path | None) -> str:
     chosen = audience(reader)
     html = path is not None and path.suffix.lower() == ".html"
     if html and chosen.page is None:
-        raise ValueError(f"--for {reader} is text: let --output end in .md or .tex")
+        ending = ".tex" if reader == "paper" else ".md"
+        raise ValueError(f"--for {reader} is text: let --output end in {ending}")
     text = chosen.page(result) if html and chosen.page else chosen.text(result)
     if path is not None:
         path.write_text(text + "\n", encoding="utf-8")

@@ -78,7 +78,7 @@ def table(
     lines = []
     for name, *cells in body:
         columns = (
-            f"<td{_SAFE if place == safe else ''}>{escape(cell)}</td>"
+            f"<td{_classes(cell, place == safe)}>{escape(cell)}</td>"
             for place, cell in enumerate(cells, 1)
         )
         lines.append(f'<tr><th scope="row">{escape(greek(name))}</th>{"".join(columns)}</tr>')
@@ -88,7 +88,10 @@ def table(
     )
 
 
-_SAFE = ' class="safe"'
+def _classes(cell: str, safe: bool) -> str:
+    """A cell's attribute: in bold, and never broken, if it is a number."""
+    names = ["safe"] * safe + ["number"] * cell[:1].isdigit()
+    return f' class="{" ".join(names)}"' if names else ""
 
 
 def short_rows(report: Report) -> list[tuple[str, str]]:
@@ -96,11 +99,14 @@ def short_rows(report: Report) -> list[tuple[str, str]]:
     up = lambda value: rounded_outward(float(value), up=True, digits=3)
     found = [
         ("right decisions in 100, at even odds", strength.success(float(report.advantage.upper))),
-        (f"mu, for error rates >= {report.fpr_floor:g}", up(report.mu.upper)),
+        (f"mu, for error rates >= {words.plain(report.fpr_floor)}", up(report.mu.upper)),
     ]
-    found += [(f"epsilon at delta = {d:g}", up(bracket.upper)) for d, bracket in report.epsilons]
     found += [
-        (f"members found (TPR) at FPR = {fpr:g}", up(bracket.upper))
+        (f"epsilon at delta = {words.plain(d)}", up(bracket.upper))
+        for d, bracket in report.epsilons
+    ]
+    found += [
+        (f"members found (TPR) at FPR = {words.plain(fpr)}", up(bracket.upper))
         for fpr, bracket in report.tprs[:-1]
         if fpr in (1e-2, 1e-3, 1e-6)
     ]

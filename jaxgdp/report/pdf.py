@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 _MARGIN, _WIDTH = 12.0, 186.0  # of A4, mm
 _GAP = 6.0
-_SIZES = (7.6, 7.0, 6.4)  # of type, in points: the first that fits one page, else the last
+_BAR = 90.0  # length of the bar of an attacker's success
+_SIZES = (7.6, 7.0, 6.4, 6.1)  # of type, in points: the first that fits one page, else the last
 
 
 def _library():
@@ -58,6 +59,34 @@ class _Sheet:
             _WIDTH, self.line * scale, text, align="L", new_x="LMARGIN", new_y="NEXT"
         )
 
+    def bar(self, right: float) -> None:
+        """An attacker's success from 0 to 100, with guessing at 50."""
+        unit, height = 0.01 * _BAR, 0.8 * self.line
+        left, top = self.pdf.get_x() + 1.0, self.pdf.get_y() + self.line
+        place = lambda x: left + x * unit
+        self.pdf.set_draw_color(90)
+        for fill, start, end in (
+            ((255, 255, 255), 0.0, 100.0),
+            ((208, 208, 208), 0.0, 50.0),
+            ((213, 94, 0), 50.0, right),
+        ):
+            self.pdf.set_fill_color(*fill)
+            self.pdf.rect(place(start), top, (end - start) * unit, height, style="DF")
+        self.pdf.set_font("text", "", 0.9 * self.size)
+        for x, text, align in (
+            (48.0, "guessing 50", "R"),
+            (max(right, 52.0), f"at most {right:g}", "L"),
+        ):
+            wide = 0.4 * _BAR
+            self.pdf.set_xy(place(x) - (wide if align == "R" else 0.0), top - self.line)
+            self.pdf.cell(wide, self.line, text, align=align)
+        for x in (0.0, 50.0, 100.0):
+            self.pdf.set_xy(place(x) - 5.0, top + height)
+            self.pdf.cell(10.0, 0.9 * self.line, f"{x:g}", align="C")
+        self.pdf.set_fill_color(0)  # (figures have letters of this colour)
+        self.pdf.set_draw_color(0)
+        self.pdf.set_xy(_MARGIN, top + height + self.line)
+
     def named(self, name: str, text: str) -> None:
         """A paragraph that begins with a word in bold."""
         self.pdf.set_font("text", "B", self.size)
@@ -72,7 +101,7 @@ class _Sheet:
 
     def figures(self, drawn: list[str], told: str) -> None:
         """Both panels side by side, each above its caption."""
-        width = 0.32 * _WIDTH
+        width = 0.28 * _WIDTH
         top, left = self.pdf.get_y(), _MARGIN + (0.5 * _WIDTH - width) / 2
         height = width * 4.2 / 4.6
         for number, (svg, (_, caption)) in enumerate(zip(drawn, PANELS, strict=True)):
@@ -127,6 +156,7 @@ def _laid_out(report: Report, drawn: list[str], size: float) -> Any:
     )
     sheet.heading("How strong the protection is")
     sheet.write(strength.sentence(report), style="B", scale=1.2)
+    sheet.bar(float(strength.success(float(report.advantage.upper))))
     for sentence in (*words.otherwise(report), *words.verdict(report)):
         sheet.write(sentence, scale=1.1)
     sheet.named("To publish:", statement_of(report))

@@ -17,6 +17,7 @@ from ..run_settings import SAMPLINGS, Run
 from ..spec import from_dict
 from . import strength, words
 from .counted import not_counted
+from .words import plain
 
 if TYPE_CHECKING:
     from .content import Alternative, Report
@@ -67,16 +68,6 @@ def run_of(report: Report) -> Run | None:
 
 def _count(value: Any) -> str:
     return f"{float(value):,.0f}"
-
-
-def plain(value: float) -> str:
-    """A number as people write it: 1e-5 for 1e-05.
-
-    Example:
-        >>> plain(1e-05), plain(0.9), plain(2e-10)
-        ('1e-5', '0.9', '2e-10')
-    """
-    return re.sub(r"e-0*", "e-", f"{value:g}")
 
 
 def _upper(value: Any, digits: int = _DIGITS) -> str:

@@ -34,7 +34,7 @@ code, pre { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: .9
 pre { white-space: pre-wrap; background: #f2f2f2; padding: .5rem; margin: .3rem 0; }
 a { color: #00518a; }
 a:focus-visible, summary:focus-visible { outline: 3px solid #d55e00; }
-@media (max-width: 30rem) { td { white-space: normal; } }
+@media (max-width: 30rem) { td { white-space: normal; } td.number { overflow-wrap: normal; } }
 @media print {
   @page { size: A4; margin: 10mm; }
   body { font-size: 7.4pt; line-height: 1.22; max-width: none; padding: 0; }

@@ -136,16 +136,15 @@ def rho_line(report: Report) -> str:
 
 
 def part_rows(report: Report) -> list[tuple[str, ...]]:
-    """Name, share, ρ, σ, μ of every part; numbers are rounded to the safe side."""
-    shown = lambda value, up: "-" if value is None else rounded_outward(value, up=up, digits=4)
+    """Name, share, ρ, σ, μ of every part; ρ and μ are rounded to the safe side."""
     budget = lambda value: "-" if value is None else shown_rho(value)
     return [
         (
             part.name,
             "-" if part.share is None else f"{100.0 * part.share:.4g} %",
             budget(part.rho),
-            shown(part.sigma, False),
-            shown(float(part.mu.upper), True),
+            "-" if part.sigma is None else f"{part.sigma:.4g}",
+            rounded_outward(float(part.mu.upper), up=True, digits=4),
         )
         for part in report.parts
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from ..adjacency import Adjacency
@@ -33,6 +34,16 @@ NOT_COUNTED = (
         " noise, weak random numbers, timing"
     ),
 )
+
+
+def plain(value: float) -> str:
+    """A number as people write it: 1e-5 for 1e-05.
+
+    Example:
+        >>> plain(1e-05), plain(0.9), plain(2e-10)
+        ('1e-5', '0.9', '2e-10')
+    """
+    return re.sub(r"e-0*", "e-", f"{value:g}")
 
 
 def _sampled(entry: dict) -> list[str]:
@@ -124,8 +135,8 @@ def otherwise(report: Report) -> list[str]:
         high = rounded_outward(float(other.epsilon.upper), up=True, digits=2)
         told.append(
             f"{SAMPLINGS[other.sampler].condition} instead, protection is {word}: an attacker's"
-            f" success rises from 50 to {sides} in 100, and ε at δ = {other.delta:g} is between"
-            f" {low} and {high}."
+            f" success rises from 50 to {sides} in 100, and ε at δ = {plain(other.delta)} is"
+            f" between {low} and {high}."
         )
     return told
 
@@ -152,11 +163,11 @@ def tier(report: Report) -> str:
     up = lambda value: rounded_outward(float(value), up=True)
     if report.tier == "I":
         return (
-            f"One number is enough: μ = {up(report.mu.upper)} stands for the whole trade-off curve"
+            f"How to report it: μ = {up(report.mu.upper)} stands for the whole trade-off curve"
             f" (Tier I: its regret Δ is at most {up(report.regret.upper)}, below 0.01)."
         )
     return (
-        f"One number is not enough: μ = {up(report.mu.upper)} overstates what an attacker can do by"
+        f"How to report it: μ = {up(report.mu.upper)} alone overstates what an attacker can do by"
         f" up to Δ = {up(report.regret.upper)} (Tier II), so look at the curve as well."
     )
 
