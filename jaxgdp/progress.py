@@ -17,9 +17,24 @@ _SELDOM = 10.0  # seconds between two lines where no terminal can overwrite the 
 _LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 _COMPILED = "/jax/core/compile/backend_compile_duration"
 
+_TRUSTED = 20.0  # seconds for which an expected speed counts
+
 # work in progress, the outermost first; only the outermost has a display
 _WORK: list[Progress] = []
 _COMPILING: set[int] = set()  # threads that are inside JAX's compiler
+
+
+def duration(seconds: float) -> str:
+    """A time in words.
+
+    Example:
+        >>> duration(90.0), duration(1e4), duration(3e11)
+        ('90 s', '3 hours', '9,506 years')
+    """
+    for unit, length in (("years", 31_557_600.0), ("days", 86_400.0), ("hours", 3600.0)):
+        if seconds >= 2.0 * length:
+            return f"{seconds / length:,.0f} {unit}"
+    return f"{seconds / 60.0:.0f} minutes" if seconds >= 120.0 else f"{seconds:.0f} s"
 
 
 class Progress:
@@ -29,11 +44,16 @@ class Progress:
         doing: such as "calibrating".
         total: number of things expected; None where nothing is counted.
         noun: what they are.
-        rate: whether the text also gives the number finished per second and the time left.
+        rate: whether the text also gives the number finished per second and the time left; or the
+            number per second to expect, from which the text gives them before anything is finished.
     """
 
     def __init__(
-        self, doing: str, total: int | None = None, noun: str = "evaluations", rate: bool = False
+        self,
+        doing: str,
+        total: int | None = None,
+        noun: str = "evaluations",
+        rate: bool | float = False,
     ):
         self.doing, self.total, self.noun, self.rate = doing, total, noun, rate
         self.done, self.skipped, self.begin = 0, 0, time.monotonic()
@@ -59,10 +79,13 @@ class Progress:
         if self.total is None:
             return self.doing
         text = f"{self.doing}, {self.done} of about {max(self.total, self.done)} {self.noun}"
-        speed = (self.done - self.skipped) / max(time.monotonic() - self.begin, 1e-9)
+        trust = 0.0 if self.rate in (True, False) else _TRUSTED
+        seconds = max(time.monotonic() - self.begin, 1e-9)
+        speed = (self.done - self.skipped + self.rate * trust) / (seconds + trust)
         if not (self.rate and speed):
             return text
-        return f"{text}, {speed:.3g} a second, {max(self.total - self.done, 0) / speed:.0f} s left"
+        left = duration(max(self.total - self.done, 0) / speed)
+        return f"{text}, {speed:.3g} a second, {left} left"
 
 
 def _note_compilation(event: str, _seconds: float, **_: Any) -> None:
@@ -149,7 +172,7 @@ def show_progress(
     total: int | None = None,
     progress: Callable[[int], object] | bool | None = None,
     noun: str = "evaluations",
-    rate: bool = False,
+    rate: bool | float = False,
 ) -> Iterator[Any]:
     """Show long work on stderr while it lasts, and count what is finished.
 
@@ -163,7 +186,8 @@ def show_progress(
             also writes a line now and then if stderr is not a terminal; False displays nothing, nor
             any work inside; a function is called with the number finished instead.
         noun: what is counted.
-        rate: whether to show also the number finished per second and the time left.
+        rate: whether to show also the number finished per second and the time left, or the number
+            per second to expect.
 
     Yields:
         The function (number finished) → None: :class:`Progress`, or the caller's own.
@@ -194,9 +218,12 @@ def show_progress(
 
 
 def counting(
-    progress: Callable[[int], object] | bool | None, doing: str, total: int
+    progress: Callable[[int], object] | bool | None,
+    doing: str,
+    total: int,
+    rate: bool | float = True,
 ) -> contextlib.AbstractContextManager[Any]:
     """:func:`show_progress` for a function that displays nothing unless ``progress`` is True."""
     if progress is True:
-        return show_progress(doing, total, True, "settings", rate=True)
+        return show_progress(doing, total, True, "settings", rate)
     return contextlib.nullcontext(progress or None)

@@ -11,7 +11,7 @@ from terminal import Terminal, on_a_terminal, until
 
 import jaxgdp
 from jaxgdp import progress, targets
-from jaxgdp.progress import show_progress
+from jaxgdp.progress import Progress, show_progress
 from jaxgdp.reproduce import reproduce
 from jaxgdp.training import plan_budget
 
@@ -243,3 +243,11 @@ def test_progress_of_a_command_does_not_wait_for_jax():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
+
+
+def test_progress_tells_speed_and_time_left_before_anything_is_finished():
+    work = Progress("sweeping", 27 * 10**9, "settings", 150.0)
+    assert str(work).endswith(", 150 a second, 6 years left")
+    work(300)
+    work.begin -= 180.0  # three minutes in which 300 were finished, and 20 s at 150 a second
+    assert ", 16.5 a second, " in str(work)

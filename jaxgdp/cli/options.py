@@ -279,7 +279,7 @@ def quiet() -> bool:
 
 
 def working(
-    doing: str, total: int | None = None, noun: str = "settings", rate: bool = False
+    doing: str, total: int | None = None, noun: str = "settings", rate: bool | float = False
 ) -> contextlib.AbstractContextManager[Progress]:
     """Show on stderr what is being done and how much of it is finished, as the command's options
     have it (see :func:`jaxgdp.progress.show_progress`).

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from ..arguments import Range
-from ..grids.cost import Cost
+from ..grids.cost import A_SECOND, Cost
 from .command import command
 from .options import (
     Argument,
@@ -106,7 +106,7 @@ def sweep_command(
 
         cache_compiled_programs()
     with contextlib.ExitStack() as stack:
-        shown = working("sweeping", cost.settings, rate=True)
+        shown = working("sweeping", cost.settings, rate=A_SECOND)
         count, client = stack.enter_context(shown), scheduler
         if workers is not None:
             from ..scale.local import workers as started

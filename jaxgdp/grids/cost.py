@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-_A_SECOND = 150.0  # settings, of two cores: what large sweeps of DP-SGD were measured at
+from ..progress import duration
+
+A_SECOND = 150.0  # settings, of two cores: what large sweeps of DP-SGD were measured at
 _LONG = 86_400.0  # seconds; longer work needs a yes
 _MOST = 8 * 2**30  # bytes of numbers that are kept in memory
 
@@ -32,10 +34,10 @@ class Cost(NamedTuple):
             6,000 settings: about 40 s on two cores, 0.5 MB
         """
         settings = math.prod(shape)
-        return cls(settings, settings / _A_SECOND, 8.0 * settings * (4 * quantities + 2))
+        return cls(settings, settings / A_SECOND, 8.0 * settings * (4 * quantities + 2))
 
     def __str__(self) -> str:
-        return f"{self.settings:,} settings: about {_time(self.seconds)} on two cores, {self.size}"
+        return f"{self.settings:,} settings: about {duration(self.seconds)} on two cores, {self.size}"
 
     @property
     def size(self) -> str:
@@ -61,9 +63,3 @@ class Cost(NamedTuple):
                 f"the grid has {self}: give yes=True (--yes) to begin all the same, or fewer values"
             )
 
-
-def _time(seconds: float) -> str:
-    for unit, length in (("years", 31_557_600.0), ("days", 86_400.0), ("hours", 3600.0)):
-        if seconds >= 2.0 * length:
-            return f"{seconds / length:,.0f} {unit}"
-    return f"{seconds / 60.0:.0f} minutes" if seconds >= 120.0 else f"{seconds:.0f} s"

@@ -31,7 +31,7 @@ from ..scale.store import local
 from ..tradeoff import dominating
 from . import dataset
 from .arguments import axis, distinct, single_numbers
-from .cost import Cost
+from .cost import A_SECOND, Cost
 from .extend import fill
 from .grid import FIRST_BY_NUMPY, Count, Grid
 
@@ -155,7 +155,8 @@ def sweep(
         dominating(grid.settings(tuple(slice(0, 1) for _ in axes)), adjacency)
         left = executors.EAGER.name if cost.settings <= _FEW else FIRST_BY_NUMPY
         grid = grid._replace(executor=left if chosen is None else chosen.name)
-    with connected(client) as client, counting(progress, "sweeping", cost.settings) as given:
+    counted = counting(progress, "sweeping", cost.settings, A_SECOND)
+    with connected(client) as client, counted as given:
         count = given or (lambda done: None)
         if path is None:
             template = grid.template(chunk_size)
