@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from .command import command
@@ -19,13 +20,10 @@ from .options import (
     writable,
 )
 
-_POINTS = 4000
-
 
 def _options() -> list[Any]:
     return [
         option("output", "HTML file to write.", metavar="PATH"),
-        shared("points", known=Argument("settings of the certified grid, about", _POINTS)),
         flag("live", "Serve the page on this machine, with exact numbers for every setting."),
         shared("port", known=Argument("port of --live; 0 for a free one", 0)),
         flag("force", FORCE),
@@ -34,28 +32,25 @@ def _options() -> list[Any]:
 
 
 @command(_options, ("jaxgdp explore --output explore.html", "jaxgdp explore --live"))
-def explore_command(
-    output: str | None, points: float | None, live: bool, port: float | None, force: bool
-) -> None:
+def explore_command(output: str | None, live: bool, port: float | None, force: bool) -> None:
     """A page with sliders for noise, batch, data set, epochs and delta, that needs no network."""
     need("vl_convert")
     if live == (output is not None):
         raise ValueError("give one of --output and --live")
+    if port is not None and not live:
+        raise ValueError("--port belongs to --live")
     path = None if output is None else writable("--output", output, force)
     with working("loading"):
         from ..explore import grid, page
 
         cache_compiled_programs()
     if path is not None:
-        number = int(points or _POINTS)
-        total = 5 * number  # (each setting is asked for μ and the advantage, and for four ε)
-        with working("computing the grid", total, "numbers") as count:
-            found = grid.computed(number, progress=count)
-        path.write_text(page.page(found), encoding="utf-8")
+        path.write_text(page.page(grid.stored()), encoding="utf-8")
         tell_written(path)
         return
     from ..explore.live import server
 
     with server(int(port or 0)) as serving:
         print(f"http://127.0.0.1:{serving.server_address[1]}/  (Ctrl-C ends it)", flush=True)
-        serving.serve_forever()
+        with contextlib.suppress(KeyboardInterrupt):
+            serving.serve_forever()

@@ -1,81 +1,114 @@
-"""The certified grid of an explorer's page.
+"""The certified grid of an explorer's page, which comes with the package.
 
-Between its points the page takes the next one that is less private: noise rounded down, rate and
-steps rounded up. That is safe, because more noise is post-processing of less, a smaller sample is a
-sample of a larger one, and fewer steps are a part of more.
+Sliders of the page stop where the grid has points. Whole numbers of records and steps, which do
+not fit exactly, are rounded to the less private side: rate and steps up. That is safe, because a
+smaller sample is a sample of a larger one, and fewer steps are a part of more.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from typing import Any
+from importlib import resources
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import gdp, options
+from .. import options
+from .._version import __version__
 from ..measure import measure
-from ..mechanisms import dpsgd
+from ..mechanisms import Deterministic, compose, dpsgd
 from ..numerics.rounding import rounded_outward
-from ..numerics.shapes import Array
+from ..numerics.shapes import Array, Float, Int
 
-DELTAS = (1e-3, 1e-5, 1e-6, 1e-8)
-_ENDS = {"noise_multiplier": (0.4, 10.0), "sampling_prob": (1e-4, 1.0), "num_steps": (10.0, 1e5)}
-_SHARES = {"noise_multiplier": 1.3, "sampling_prob": 1.0, "num_steps": 0.8}  # of points, on an axis
-_MOST_MU, _MUS = 100.0, 160  # of runs in a fixed order, which shuffled ones are no worse than
+DELTAS = (1e-5, 1e-6, 1e-8)
+FILE = "grid.json"
+_MORE_STEPS = 1.01  # data sets are whole numbers ≥ 128, at most 1/128 above a power of √2
 
 
-def axes(points: int) -> dict[str, Array]:
-    """Coordinates of a grid of about so many settings in all.
+class Stops(NamedTuple):
+    """Where sliders stop: positions of the grid along each axis.
 
-    Example:
-        >>> {name: len(values) for name, values in axes(1000).items()}
-        {'noise_multiplier': 13, 'sampling_prob': 10, 'num_steps': 8}
+    Attributes:
+        noise_multiplier: σ, ascending.
+        num_epochs: E, ascending whole numbers.
+        half_octaves: k of the rates p = 2^(−k/2), ascending.
     """
-    side = points ** (1.0 / 3.0)
-    found = {}
-    for name, (low, high) in _ENDS.items():
-        values = np.geomspace(low, high, max(2, round(side * _SHARES[name])))
-        values[-1] = high
-        found[name] = np.unique(np.round(values)) if name == "num_steps" else values
-    return found
+
+    noise_multiplier: Float[Array, ...]
+    num_epochs: Int[Array, ...]
+    half_octaves: Int[Array, ...]
+
+    @property
+    def sampling_prob(self) -> Float[Array, ...]:
+        """Rates, descending."""
+        return 2.0 ** (-0.5 * self.half_octaves)
+
+    @property
+    def num_steps(self) -> Float[Array, ...]:
+        """Steps of every rate and number of epochs, with room for whole numbers of records.
+
+        Example:
+            >>> float(STOPS.num_steps[STOPS.half_octaves.tolist().index(12), 0])  # 64 batches
+            65.0
+        """
+        return np.ceil(_MORE_STEPS * self.num_epochs / self.sampling_prob[:, None])
+
+
+STOPS = Stops(
+    np.array([0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 4, 5, 7, 10.0]),
+    np.array([1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 200, 300]),
+    np.arange(33),
+)
 
 
 def computed(
-    points: int, rtol: float = 1e-2, progress: Callable[[int], Any] | None = None
+    stops: Stops, rtol: float = 1e-2, progress: Callable[[int], Any] | None = None
 ) -> dict[str, Any]:
     """Upper sides of μ, the advantage and ε over the grid, ready for JSON.
 
     Args:
-        points: settings, about.
+        stops: the grid.
         rtol: requested relative width.
         progress: called with the number of numbers finished.
 
     Returns:
-        Axes, deltas, lists "mu", "advantage" and "epsilon" in C order (ε by δ first), and a table
-        of ε of Gaussian mechanisms for runs in a fixed order. All are rounded up.
+        Stops, deltas, and lists "mu", "advantage", "epsilon" and "ordered" in C order of noise,
+        rates and epochs (ε by δ first). "ordered" is ε of batches in a fixed order, which shuffled
+        ones are no less private than, by δ, noise and epochs. All are rounded up.
     """
-    coordinates = axes(points)
-    flat = [a.reshape(-1) for a in np.meshgrid(*coordinates.values(), indexing="ij")]
-    runs = dpsgd(*flat)
+    sigma = stops.noise_multiplier[:, None, None]
+    runs = dpsgd(sigma, stops.sampling_prob[:, None], stops.num_steps)
     found = measure(runs, ("mu", "advantage"), rtol=rtol, progress=progress)
-    by_delta = [
-        measure(runs, "epsilon", delta=delta, rtol=rtol, progress=progress)["epsilon"].upper
-        for delta in DELTAS
-    ]
-    mus = np.geomspace(0.01, _MOST_MU, _MUS)
-    ordered = [np.asarray(gdp.epsilon(delta=delta, mu=mus)) * (1.0 + 1e-9) for delta in DELTAS]
+    ordered = compose([Deterministic(sigma[..., 0], stops.num_epochs)])
+
+    def epsilons(of: Any, progress: Callable[[int], Any] | None = None) -> list[Any]:
+        asked = {"rtol": rtol, "progress": progress}
+        return [
+            rounded_up(measure(of, "epsilon", delta=d, **asked)["epsilon"].upper) for d in DELTAS
+        ]
+
     return {
-        "axes": {name: values.tolist() for name, values in coordinates.items()},
+        "version": __version__,
+        "noise_multiplier": stops.noise_multiplier.tolist(),
+        "num_epochs": stops.num_epochs.tolist(),
+        "half_octaves": stops.half_octaves.tolist(),
         "deltas": list(DELTAS),
         "fpr_floor": options.FPR_FLOOR,
-        "mu": _up(found["mu"].upper),
-        "advantage": _up(found["advantage"].upper),
-        "epsilon": [_up(upper) for upper in by_delta],
-        "ordered": {"mu": mus.tolist(), "epsilon": [_up(values) for values in ordered]},
+        "mu": rounded_up(found["mu"].upper),
+        "advantage": rounded_up(found["advantage"].upper),
+        "epsilon": epsilons(runs, progress),
+        "ordered": epsilons(ordered),
     }
 
 
-def _up(values: Any) -> list[float | None]:
+def stored() -> dict[str, Any]:
+    """The grid that comes with the package."""
+    file = resources.files(__package__ or __name__).joinpath(FILE)
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def rounded_up(values: Any) -> list[float | None]:
     """Numbers rounded up to four digits; None where there is no finite one."""
     return [
         float(rounded_outward(float(x), up=True, digits=4)) if np.isfinite(x) else None

@@ -37,7 +37,9 @@ class Cost(NamedTuple):
         return cls(settings, settings / A_SECOND, 8.0 * settings * (4 * quantities + 2))
 
     def __str__(self) -> str:
-        return f"{self.settings:,} settings: about {duration(self.seconds)} on two cores, {self.size}"
+        return (
+            f"{self.settings:,} settings: about {duration(self.seconds)} on two cores, {self.size}"
+        )
 
     @property
     def size(self) -> str:
@@ -62,4 +64,3 @@ class Cost(NamedTuple):
             raise ValueError(
                 f"the grid has {self}: give yes=True (--yes) to begin all the same, or fewer values"
             )
-

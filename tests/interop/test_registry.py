@@ -322,6 +322,10 @@ def _loss(epsilon=None, details=None, variant="Pure DP", **parameters):
             _loss(rho=0.5, delta=1e-6, epsilon=4.0, variant="Zero-concentrated DP"),
             "does not follow",
         ),
+        (  # a Gaussian of μ = 1 has ε = 4.3772 at δ = 1e-5 (Balle and Wang 2018)
+            _loss(rho=0.5, delta=1e-5, epsilon=3.0, variant="Zero-concentrated DP"),
+            "4.377 for a Gaussian",
+        ),
     ],
 )
 def test_each_kind_of_disagreement(record, mark):

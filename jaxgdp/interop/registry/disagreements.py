@@ -99,15 +99,13 @@ def _conversions(claims: list[StatedGuarantee], mu: Printed | None) -> Iterator[
         ends = rho.value - rho.half, rho.value + rho.half
         best = _between(lambda r, d=delta.value: epsilon_from_zcdp(delta=d, rho=r), *ends)
         simple = _between(lambda r, d=delta.value: simple_epsilon_from_zcdp(delta=d, rho=r), *ends)
-        gaussian = _between(
-            lambda r, d=delta.value: gdp.epsilon(delta=d, mu=np.sqrt(2.0 * r)), *ends
-        )
         here = f"{claim.label}: " if claim.label else ""
         said = f"{here}ε = {epsilon.value:g} at δ = {delta.value:g} beside ρ = {rho.value:g}"
         inside = lambda sides, e=epsilon: sides[0] - e.half <= e.value <= sides[1] + e.half
         if inside(best):
             continue
         middle = float(epsilon_from_zcdp(delta=delta.value, rho=rho.value))
+        gaussian = float(gdp.epsilon(delta=delta.value, mu=np.sqrt(2.0 * rho.value)))
         if inside(simple):
             yield (
                 f"{said} is that of the simple conversion ρ + 2√(ρ·ln(1/δ)); the optimal one gives"
@@ -116,7 +114,7 @@ def _conversions(claims: list[StatedGuarantee], mu: Printed | None) -> Iterator[
         elif epsilon.value < best[0]:
             told = (
                 f"{said} does not follow from ρ-zCDP, which gives {middle:.4g} at best,"
-                f" {float(gaussian[1]):.4g} for a Gaussian"
+                f" {gaussian:.4g} for a Gaussian"
             )
             if mu is not None:
                 own = _between(
