@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -71,10 +72,8 @@ def plan_budget(
 
     Batches are Poisson samples, or those of ``sampler``. With shuffled or allocated batches, part
     of an epoch costs on the safe side as much as the whole. The number of steps of a run must not
-    depend on the data; see :meth:`Plan.at`.
-
-    A run of 5,000 steps computes 29 of them, in half a second or so. What a look-up by
-    :meth:`Plan.at` or :meth:`Plan.max_steps_within` needs beside them is computed then.
+    depend on the data; see :meth:`Plan.at`. A run of 5,000 steps computes 29 of them, in half a
+    second or so; what a look-up needs beside them is computed then.
 
     Args:
         noise_multiplier: σ > 0, a number; or a schedule, a function of the number of the step from
@@ -91,11 +90,9 @@ def plan_budget(
             no noise of its own; ``jax_privacy`` does. With random batches parts of a cycle count
             as a whole one.
         every: compute every so many steps (1: all of them), and nothing more when a step is looked
-            up. By default 1, 2, 3, 4, 6, … up to 100 and then 15 per cent apart are computed first;
-            in runs of 1000 steps or more from 100 on (fewer cost most). :meth:`Plan.at` computes
-            what it needs to be at most 0.5 per cent above ``measure`` at every step, and
-            :meth:`Plan.refined` what you name. A quantity that is not monotone in the steps, such
-            as "regret", needs ``every=1``.
+            up; needed (1) for a quantity that is not monotone in the steps, such as "regret". By
+            default few are computed first, 15 per cent apart from 100 on, and :meth:`Plan.at`
+            computes what it needs to be at most 0.5 per cent above ``measure`` at every step.
         overflow: probability that a padded batch of the run overflows: ``sampler.overflow`` of
             :func:`poisson_sampler`; not given with a ``sampler``, whose own it is.
         rtol: requested relative width of every bracket, in [1e-8, 1).
@@ -106,9 +103,7 @@ def plan_budget(
         fpr: FPR of "tpr" and "beta", in (0, 1).
         approximation: d of "approximate_mu", in (0, 1).
         prior: of "bayes_risk", the probability that the record is absent, in (0, 1).
-        progress: called with the number of settings finished, as they finish; None displays them on
-            a terminal.
-
+        progress: called with the number of settings finished; None displays them on a terminal.
         **others: arguments of other registered quantities.
 
     Raises:
@@ -144,23 +139,28 @@ def plan_budget(
     } | others  # fmt: skip
     names, asked = question(quantities, overflow, settings)
     _refuse_not_monotone(names, run.period, stride)
+    start = _before_the_first_step(run, last, float(overflow), names, asked)
+    start = replace(start, drawn_by=sampler, refines=every is None)
+    return start.refined(_grid(last, stride, run.period), progress)
 
+
+def _before_the_first_step(
+    run: Run, max_steps: int, overflow: float, names: tuple[str, ...], asked: dict[str, Any]
+) -> Plan:
+    """A plan of which nothing is computed yet."""
     nothing = {name: without_steps(name, asked) for name in names}
-    start = Plan(
+    return Plan(
         steps=np.zeros(1, np.int32),
         lower={name: below([value]) for name, value in nothing.items()},
         upper={name: above([value]) for name, value in nothing.items()},
-        noise_multiplier=sigma,
+        noise_multiplier=run.noise_multiplier,
         sampling_prob=run.sampling_prob,
-        max_steps=last,
-        overflow=float(overflow),
+        max_steps=max_steps,
+        overflow=overflow,
         asked=tuple(asked.items()),
         wide=0,
-        sampler=accounted,
-        drawn_by=sampler,
-        refines=every is None,
+        sampler=run.sampler,
     )
-    return start.refined(_grid(last, stride, run.period), progress)
 
 
 def _noise(schedule: Any, sampler: tuple, max_steps: int) -> Any:

@@ -329,6 +329,38 @@ class _Privatize:
         return ready, state._replace(step=counted, spent=spent, inner=inner_state)
 
 
+def _checked(
+    clip_norm: Array | float,
+    noise_multiplier: ArrayLike | Schedule,
+    expected_batch_size: ArrayLike | Schedule | None,
+    key: Array | None,
+    max_steps: ArrayLike | None,
+    inner: optax.GradientTransformation | None,
+    axis_name: str | None,
+    sampler: Sampler | None,
+    accumulate: int,
+) -> _Privatize:
+    """The settings of :func:`privatize`, or an error that says which is wrong."""
+    positive("clip_norm", clip_norm)
+    if not callable(noise_multiplier):
+        positive("noise_multiplier", noise_multiplier)
+    prng_key("key", key)
+    parts = int(whole("accumulate", accumulate))
+    if sampler is not None:
+        check_sampler(sampler, max_steps, parts)
+    return _Privatize(
+        clip_norm,
+        noise_multiplier,
+        checked_batch_size(expected_batch_size, sampler),
+        jnp.asarray(key),
+        _steps(getattr(sampler, "max_steps", None) if max_steps is None else max_steps),
+        optax.with_extra_args_support(inner if inner is not None else optax.identity()),
+        axis_name,
+        sampler,
+        parts,
+    )
+
+
 def privatize(
     clip_norm: Array | float,
     noise_multiplier: ArrayLike | Schedule,
@@ -344,23 +376,22 @@ def privatize(
     """DP-SGD as an optax transformation: clipped gradients in, a private update out.
 
     g = (Σ_i g_i·min(1, C/‖g_i‖) + σ·C·N(0, I)) / (n·p) over the real examples of a batch (Abadi et
-    al. 2016, Algorithm 1). The divisor is the expected batch size: dividing by the number of
-    examples drawn would release that number. Use it first in ``optax.chain``. Its updates are zero
-    once ``max_steps`` noisy gradients are released; momentum further down the chain keeps moving
-    the parameters then, which is private but not a stop: give the optimiser as ``inner`` to freeze
-    it too. :meth:`Plan.privatize` takes noise, sampler and limit from a plan.
+    al. 2016, Algorithm 1). Use it first in ``optax.chain``. Its updates are zero once ``max_steps``
+    noisy gradients are released; momentum further down the chain keeps moving the parameters then,
+    which is private but not a stop: give the optimiser as ``inner`` to freeze it too.
+    :meth:`Plan.privatize` takes noise, sampler and limit from a plan.
 
-    Sums are exact (``jaxgdp.training.exact_sums``), and the noise is that of
-    :func:`standard_normal`, not of ``jax.random.normal``, whose float32 numbers end at 5.2 standard
-    deviations. Noise is still floating-point, and attacks on its low-order bits (Mironov 2012) are
-    outside the accounting.
+    Sums are exact (``jaxgdp.training.exact_sums``), and noise is that of :func:`standard_normal`.
+    It is still floating-point: attacks on its low-order bits (Mironov 2012) are outside the
+    accounting.
 
     Args:
         clip_norm: C > 0; may be traced.
         noise_multiplier: σ > 0, the noise's standard deviation over C; a number, or a function step
             → number for a schedule fixed in advance. Both may be traced.
         expected_batch_size: n·p > 0 of the whole batch over all devices; a number known before
-            tracing, or a function of the step. With a ``sampler`` it is the sampler's.
+            tracing, or a function of the step. With a ``sampler`` it is the sampler's. (Division by
+            the number of examples drawn would release that number.)
         key: a JAX PRNG key of this run alone. Batches drawn with the same key are independent of
             the noise.
         max_steps: noisy gradients to release in all, e.g. ``plan.max_steps_within(mu=1.0)``; may be
@@ -375,15 +406,14 @@ def privatize(
             the last.
 
     Returns:
-        ``optax.GradientTransformationExtraArgs``. ``update(gradients, state, params, mask=...)``
-        takes what :func:`clipped_gradients` or :func:`per_example_gradients` returned. Plain arrays
-        with a leading axis need ``mask``, and a ``sampler`` or the word "all", which says that
-        every row is one example. Each must have the shape of its parameter behind that axis; the
-        parameters are those given to ``update``, else to ``init``. State: :class:`PrivatizeState`.
-        Two more arguments of ``update`` are for noise that depends on the data, with a filter
-        (``jaxgdp.training.filters``): ``noise_multiplier`` of this step, and ``admitted``, whether
-        the filter admits it; a step that is not admitted, or whose noise turns out not to be above
-        0 inside ``jit``, changes nothing and spends the budget.
+        ``optax.GradientTransformationExtraArgs`` with a :class:`PrivatizeState`.
+        ``update(gradients, state, params, mask=...)`` takes what :func:`clipped_gradients` or
+        :func:`per_example_gradients` returned. Plain arrays with a leading axis need ``mask``, and
+        a ``sampler`` or the word "all": every row is one example. Each has the shape of its
+        parameter behind that axis. Two more arguments of ``update`` are for filters
+        (``jaxgdp.training.filters``): ``noise_multiplier`` of this step, and ``admitted``; a step
+        that is not admitted, or whose noise turns out not to be above 0 inside ``jit``, changes
+        nothing and spends the budget.
 
     Raises:
         ValueError: an argument is out of range, disagrees with the sampler, or is no PRNG key;
@@ -394,10 +424,8 @@ def privatize(
         >>> import jax, jax.numpy as jnp
         >>> from jaxgdp.training import clipped_gradients
         >>> gradient = clipped_gradients(lambda w, x: w @ x, clip_norm=1.0)
-        >>> optimiser = privatize(
-        ...     1.0, 0.5, expected_batch_size=2.0, key=jax.random.key(0), max_steps=1,
-        ...     inner=optax.sgd(0.1),
-        ... )
+        >>> run = {"key": jax.random.key(0), "max_steps": 1, "inner": optax.sgd(0.1)}
+        >>> optimiser = privatize(1.0, 0.5, expected_batch_size=2.0, **run)
         >>> params, mask = jnp.zeros(3), jnp.array([True, True, False, False])
         >>> state = optimiser.init(params)
         >>> for _ in range(2):
@@ -406,25 +434,8 @@ def privatize(
         >>> int(state.step), bool(state.spent), update.tolist()
         (1, True, [0.0, 0.0, 0.0])
     """
-    positive("clip_norm", clip_norm)
-    if not callable(noise_multiplier):
-        positive("noise_multiplier", noise_multiplier)
-    prng_key("key", key)
-    parts = int(whole("accumulate", accumulate))
-    if sampler is not None:
-        check_sampler(sampler, max_steps, parts)
-    settings = _Privatize(
-        clip_norm,
-        noise_multiplier,
-        checked_batch_size(expected_batch_size, sampler),
-        jnp.asarray(key),
-        _steps(getattr(sampler, "max_steps", None) if max_steps is None else max_steps),
-        optax.with_extra_args_support(inner if inner is not None else optax.identity()),
-        axis_name,
-        sampler,
-        parts,
+    made = _checked(
+        *(clip_norm, noise_multiplier, expected_batch_size, key, max_steps),
+        *(inner, axis_name, sampler, accumulate),
     )
-    return optax.GradientTransformationExtraArgs(
-        settings.init,  # type: ignore[arg-type]
-        settings.update,  # type: ignore[arg-type]
-    )
+    return optax.GradientTransformationExtraArgs(made.init, made.update)  # type: ignore[arg-type]
