@@ -36,6 +36,7 @@ bench: $(VENV)/.bench-ready  ## all benchmarks, and the README's tables of them
 	$(BIN)/python benchmarks/composition_speed.py
 	$(BIN)/python benchmarks/calibration_speed.py
 	$(BIN)/python benchmarks/scale_speed.py
+	$(BIN)/python benchmarks/training_speed.py
 	$(BIN)/python benchmarks/update_readme.py
 
 lint: $(VENV)/.ready  ## linter and formatter, without changing anything

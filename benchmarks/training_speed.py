@@ -11,6 +11,9 @@ benchmarks/results/training."""
 from __future__ import annotations
 
 import argparse
+import contextlib
+import datetime
+import importlib.metadata
 import json
 import statistics
 import time
@@ -18,9 +21,11 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import landscape_speed
 import numpy as np
 import optax
 
+import jaxgdp
 from jaxgdp.training import clipped_gradients
 
 BATCH, MICRO, CLIP = 256, 32, 1.0
@@ -110,6 +115,32 @@ def measured(rounds):
     }
 
 
+def versions():
+    """Versions of what was measured."""
+    found = {}
+    for package in ("jaxgdp", "jax", "optax", "jax-privacy"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[package] = importlib.metadata.version(package)
+    return found | {"jaxgdp": jaxgdp.__version__}
+
+
+def table(run):
+    """The measurements as Markdown."""
+    machine = run["machine"]
+    packages = ", ".join(f"{name} {version}" for name, version in run["versions"].items())
+    lines = [
+        f"{machine['cpu']}, {machine['cores']} cores; {packages}; {run['date']}; a convolutional"
+        f" network of 109,000 numbers, a batch of {BATCH}, micro-batches of {MICRO}; medians of CPU"
+        " time, memory beside arguments and results.",
+        "",
+        "| clipped sum | CPU ms a call | memory, MB |",
+        "|---|---|---|",
+    ]
+    for name, row in run["programs"].items():
+        lines.append(f"| {name} | {1e3 * row['seconds']:.1f} | {row['bytes'] / 1e6:.1f} |")
+    return "\n".join(lines) + "\n"
+
+
 def main(argv=None):
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=15)
@@ -117,16 +148,20 @@ def main(argv=None):
         "--output", type=Path, default=Path(__file__).parent / "results" / "training"
     )
     args = parser.parse_args(argv)
-    found = measured(args.rounds)
-    lines = ["| clipped sum | CPU ms a call | memory, MB |", "|---|---|---|"]
-    for name, row in found.items():
-        lines.append(f"| {name} | {1e3 * row['seconds']:.1f} | {row['bytes'] / 1e6:.1f} |")
-    table = "\n".join(lines) + "\n"
-    print(table)
+    device = jax.devices()[0]
+    run = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": landscape_speed.machine(
+            {"kind": device.device_kind, "platform": device.platform}
+        ),
+        "versions": versions(),
+        "programs": measured(args.rounds),
+    }
+    print(table(run))
     args.output.mkdir(parents=True, exist_ok=True)
-    (args.output / "training_speed.md").write_text(table, encoding="utf-8")
-    stored = {"device": jax.devices()[0].device_kind, "jax": jax.__version__, "programs": found}
-    (args.output / "training_speed.json").write_text(json.dumps(stored, indent=1), encoding="utf-8")
+    (args.output / "training_speed.md").write_text(table(run), encoding="utf-8")
+    stored = json.dumps(run, indent=1) + "\n"
+    (args.output / "training_speed.json").write_text(stored, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import composition_speed
 import first_answer
 import numpy as np
 import scale_speed
+import training_speed
 from landscape_speed import ROOT, table
 
 BEGIN, END = "<!-- benchmark:begin -->", "<!-- benchmark:end -->"
@@ -47,6 +48,8 @@ def everything() -> str:
     parts += [first_answer.table(run) for run in newest(RESULTS / "first_answer")]
     parts += ["## How often the accuracy asked for is met"]
     parts += [accuracy.table(run) for run in newest(RESULTS / "accuracy")]
+    parts += ["## Clipped sums, next to [jax_privacy](https://pypi.org/project/jax-privacy)"]
+    parts += [training_speed.table(run) for run in newest(RESULTS / "training")]
     parts += ["## Sweeps in stores", scale_speed.table(*scale_runs())]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 

@@ -50,12 +50,14 @@ def checked_batch_size(size: Any, sampler: Sampler | None) -> Any:
     """The expected batch size, as given or the sampler's.
 
     Raises:
-        ValueError: there is none, it is traced or out of range, or it is not the sampler's.
+        ValueError: there is none, it is traced, an array of JAX or out of range, or it is not the
+            sampler's.
     """
-    if isinstance(size, Tracer):
+    if isinstance(size, jax.Array):
+        found = "a traced one" if isinstance(size, Tracer) else f"an array of JAX, {size!r}"
         raise ValueError(
-            "expected_batch_size must be a number known before tracing, such as"
-            " sampler.expected_batch_size, got a traced one: the number of examples drawn,"
+            "expected_batch_size must be a plain number known before tracing, such as"
+            f" sampler.expected_batch_size, got {found}: the number of examples drawn,"
             " batch.mask.sum(), depends on who is in the data"
         )
     if size is not None and not callable(size):

@@ -236,8 +236,11 @@ def test_number_drawn_is_refused_as_expected_batch_size(sampler):
 
     with pytest.raises(ValueError, match="batch.mask.sum.., depends on who is in the data"):
         inside(batch.mask)
+    for known_sampler in ({}, {"sampler": sampler}):
+        with pytest.raises(ValueError, match="got an array of JAX, .* depends on who is in"):
+            privatize(1.0, 1.0, batch.mask.sum() + 0.5, KEY, **known_sampler)
     with pytest.raises(ValueError, match="expected_batch_size is that of the sampler, 50, got"):
-        privatize(1.0, 1.0, batch.mask.sum() + 0.5, KEY, sampler=sampler)
+        privatize(1.0, 1.0, int(batch.mask.sum()) + 0.5, KEY, sampler=sampler)
     with pytest.raises(ValueError, match="expected_batch_size is that of the sampler"):
         privatize(1.0, 1.0, lambda step: 50.0, KEY, sampler=sampler)
     with pytest.raises(ValueError, match="must be given where no sampler is"):
