@@ -47,7 +47,7 @@ def open_gaps(
         [False, True, False]
     """
     periods = -(-np.asarray(steps, np.int64) // period)
-    return (grown > CLOSE) & (np.diff(periods) > 1)
+    return np.asarray((grown > CLOSE) & (np.diff(periods) > 1))
 
 
 def grid(

@@ -13,11 +13,11 @@ from ..deprecation import renamed_arguments
 from ..measure.pieces import Count
 from ..numerics.validation import positive, probability, whole, whole_up_to
 from ..quantities import registry
-from .correlated import correlated, run_of
+from .correlated import CorrelatedRun, correlated, run_of
 from .float32 import above, below
 from .overflow import question, single, without_steps
 from .plan import Plan
-from .runs import Sampler, stages_of
+from .runs import Run, Sampler, stages_of
 
 _MOST_STEPS = 2**24  # int32 steps, and a table of them that fits in memory
 # steps: fewer are composed on dense lattices; a run that does without those
@@ -139,15 +139,16 @@ def plan_budget(
     } | others  # fmt: skip
     names, asked = question(quantities, overflow, settings)
     _refuse_not_monotone(names, run.period, stride)
-    start = _before_the_first_step(run, last, float(overflow), names, asked)
+    start = _before_the_first_step(run, names, asked)
+    start = replace(start, max_steps=last, overflow=float(overflow), sampler=accounted)
     start = replace(start, drawn_by=sampler, refines=every is None)
     return start.refined(_grid(last, stride, run.period), progress)
 
 
 def _before_the_first_step(
-    run: Run, max_steps: int, overflow: float, names: tuple[str, ...], asked: dict[str, Any]
+    run: Run | CorrelatedRun, names: tuple[str, ...], asked: dict[str, Any]
 ) -> Plan:
-    """A plan of which nothing is computed yet."""
+    """A plan of no steps."""
     nothing = {name: without_steps(name, asked) for name in names}
     return Plan(
         steps=np.zeros(1, np.int32),
@@ -155,11 +156,10 @@ def _before_the_first_step(
         upper={name: above([value]) for name, value in nothing.items()},
         noise_multiplier=run.noise_multiplier,
         sampling_prob=run.sampling_prob,
-        max_steps=max_steps,
-        overflow=overflow,
+        max_steps=0,
+        overflow=0.0,
         asked=tuple(asked.items()),
         wide=0,
-        sampler=run.sampler,
     )
 
 

@@ -221,12 +221,11 @@ class Plan:
         """The privacy of the first ``step`` steps, also inside ``jit`` and its kin.
 
         The safe side is at most 0.5 per cent above that of :func:`jaxgdp.measure` with the
-        ``rtol`` of 1e-3, at every step and of every quantity. A number of steps that is not close
-        to a computed one is computed when it is looked up, with a few around it, and remembered:
-        that takes 30 to 300 ms, and nothing the next time. Where ``step`` is traced, or the plan
-        goes into a compiled function or onto a device, all that are missing are computed before,
-        and the look-up is a gather. With ``every`` given, nothing is computed but what was asked
-        for.
+        ``rtol`` of 1e-3, at every step. A number of steps that is not close to a computed one is
+        computed when it is looked up, with a few around it, and remembered (30 to 300 ms, once).
+        Where ``step`` is traced, or the plan goes into a compiled function or onto a device, all
+        that are missing are computed before, and the look-up is a gather. With ``every`` given,
+        nothing more is computed.
 
         Between computed numbers of steps, the side that grows is that of the next computed one and
         the other side that of the one before: right, as more steps never are more private. At a
