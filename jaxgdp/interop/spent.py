@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ from .safe_sides import MuAndRegret, mu_and_regret, plain, safe_side
 from .zcdp import zcdp_mechanism
 
 _UP = 1.0 + CLOSED_FORM  # room for the rounding of a closed form
+_STATED = (PureDP, ApproximateDP, ExponentialMechanism)  # whose ε and δ are what was stated
+_FEW = 64  # of which the mass at infinity is a rational number
 # a mechanism's class and its fields, all hashable
 Use = tuple[type[Mechanism], tuple[Any, ...]]
 
@@ -107,17 +110,36 @@ class Spent:
 
     def pure_epsilon(self) -> float:
         """ε(0): the largest loss of either order, ∞ where there is none."""
+        return self.finite_epsilon() if self.infinite_mass() == 0.0 else math.inf
+
+    def finite_epsilon(self) -> float:
+        """The largest finite loss of either order, beyond which δ is ``infinite_mass``; ∞ where
+        there is none. Guarantees that were stated add up exactly."""
         if self.non_private or self.rho or self.xi:
             return math.inf
-        return sum(times * _largest_loss(*use) for use, times in self.uses.items()) * _UP
+        stated = [(times, fields) for (kind, fields), times in self.uses.items() if kind in _STATED]
+        total = above(sum((times * Fraction(fields[0]) for times, fields in stated), Fraction(0)))
+        others = [
+            times * _largest_loss(kind, fields)
+            for (kind, fields), times in self.uses.items()
+            if kind not in _STATED
+        ]
+        return (total + sum(others)) * _UP if others else total
 
     def infinite_mass(self) -> float:
         """Probability of an infinite loss, δ(∞), the larger of both orders."""
         if self.non_private:
             return 1.0
-        masses = [(times, _infinite_masses(*use)) for use, times in self.uses.items()]
         if self._zcdp_alone and self.xi == 0.0:
             return 0.0
+        masses = [(times, _infinite_masses(*use)) for use, times in self.uses.items()]
+        if all(kind in _STATED for kind, _ in self.uses) and not (self.rho or self.xi):
+            shown = [(times, one) for times, (one, _) in masses if one > 0.0]
+            if sum(times for times, _ in shown) <= _FEW:
+                kept = math.prod(
+                    ((1 - Fraction(one)) ** times for times, one in shown), start=Fraction(1)
+                )
+                return above(1 - kept)
         if self.rho or self.xi:
             last = float(np.min(zcdp_mechanism(self.rho, self.xi).deltas))
             masses.append((1, (last, last)))
@@ -138,7 +160,7 @@ class Spent:
             return math.inf
         if self.nothing or delta == 1.0:
             return 0.0
-        pure = self.pure_epsilon()
+        pure = self.finite_epsilon() if self.infinite_mass() <= delta else math.inf
         if delta == 0.0 or pure == 0.0:
             return pure
         mu = self._gaussian_mu()
@@ -167,7 +189,7 @@ class Spent:
             return min(-math.expm1(epsilon) + math.exp(epsilon) * self.delta(-epsilon, rtol), 1.0)
         if self.nothing:
             return 0.0
-        if epsilon >= self.pure_epsilon() or epsilon == math.inf:
+        if epsilon >= self.finite_epsilon() or epsilon == math.inf:
             return self.infinite_mass()
         mu = self._gaussian_mu()
         if mu is not None:
@@ -259,8 +281,19 @@ class Spent:
         return self.delta(0.0, rtol)
 
 
+def above(value: Fraction) -> float:
+    """The least double that is not below a rational number.
+
+    Example:
+        >>> above(Fraction(1, 3)) * 3 >= 1, above(Fraction(3)) == 3.0
+        (True, True)
+    """
+    found = float(value)
+    return found if Fraction(found) >= value else math.nextafter(found, math.inf)
+
+
 def _largest_loss(kind: type[Mechanism], fields: tuple[Any, ...]) -> float:
-    """Largest loss of one use in either order."""
+    """Largest finite loss of one use in either order, ∞ where there is none."""
     if kind in (Gaussian, SubsampledGaussian):
         return math.inf
     if kind in (Laplace, DiscreteLaplace):
@@ -273,15 +306,13 @@ def _largest_loss(kind: type[Mechanism], fields: tuple[Any, ...]) -> float:
             if p == 1.0
             else float(np.logaddexp(math.log1p(-p), math.log(p) + 1.0 / scale))
         )
-    if kind in (PureDP, RandomizedResponse, ExponentialMechanism):
+    if kind in (*_STATED, RandomizedResponse):
         return float(fields[0])
-    if kind is ApproximateDP:
-        return math.inf if fields[1] > 0.0 else float(fields[0])
     if kind is FromPMFs:
         p, q = (np.asarray(a) for a in fields)
-        if np.any((p > 0.0) != (q > 0.0)):
-            return math.inf
-        inside = p > 0.0
+        inside = (p > 0.0) & (q > 0.0)
+        if not np.any(inside):
+            return 0.0
         return float(np.max(np.abs(np.log(q[inside]) - np.log(p[inside]))))
     return math.inf
 

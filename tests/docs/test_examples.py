@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from terminal import on_a_terminal
 
+import jaxgdp
 from jaxgdp.training import checkpoint, plan_budget
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -156,3 +157,16 @@ def test_attacks_stay_below_the_certified_mu(capsys):
     assert 1.0 < found["certified"] < 2.0
     assert all(found[name] <= found["certified"] for name in ("loss", "ratio", "gradient"))
     assert "| noise multiplier | certified" in capsys.readouterr().out
+
+
+@pytest.mark.nightly
+def test_banded_noise_of_jax_privacy_trains_within_the_live_account(capsys):
+    pytest.importorskip("sklearn")
+    pytest.importorskip("jax_privacy", reason="jax_privacy is not installed")
+    example = _example("train_bandmf")
+    assert len((EXAMPLES / "train_bandmf.py").read_text(encoding="utf-8").splitlines()) <= 80
+    plan, accuracy = example.main(steps=80)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["step 40", "step 80"] and accuracy > 0.5
+    last = jaxgdp.mu(plan.composition(80))
+    assert last.lower <= plan.at(80)["mu"].upper <= 1.002 * last.upper

@@ -176,5 +176,5 @@ def test_samples_without_replacement_are_batches_of_a_fixed_size():
         run = jaxgdp.FixedSize(2.0, 20, 1000)
         two = jaxgdp.epsilon(run, delta=1e-6, adjacency=adjacency)
         np.testing.assert_allclose(one.upper, two.upper, rtol=1e-9)
-    with pytest.raises(ValueError, match="REPLACE_ONE or REPLACE_SPECIAL"):
+    with pytest.raises(ValueError, match="`REPLACE_ONE` or `REPLACE_SPECIAL`"):
         from_event(tree, ADD)

@@ -56,6 +56,11 @@ class UnsupportedEvent(ValueError):
         self.event, self.bad_value = event, bad_value
 
 
+def must_be(*relations: str) -> str:
+    """Which relations an event is accounted for, in dp_accounting's own words."""
+    return "neighboring_relation must be " + " or ".join(f"`{each}`" for each in relations)
+
+
 class _Place(NamedTuple):
     event: Any
     relation: str
@@ -95,10 +100,7 @@ class _Place(NamedTuple):
 
     def only(self, *relations: str) -> None:
         if self.relation not in relations:
-            allowed = " or ".join(relations)
-            raise self.unsupported(
-                f"is supported for the neighbouring relation {allowed} only, got {self.relation}"
-            )
+            raise self.unsupported(f"has no sound pair: {must_be(*relations)}, got {self.relation}")
 
     def unsupported(self, why: str) -> UnsupportedEvent:
         return UnsupportedEvent(self.event, f"{self.name} {why}")
@@ -367,8 +369,8 @@ def _poisson(at: _Place) -> Spent:
         return _EVERYTHING
     if at.relation == REPLACE:
         raise at.unsupported(
-            f"with a sampling_probability below 1 has no sound pair for {REPLACE}: use"
-            f" {ADD_OR_REMOVE} or {SPECIAL}"
+            f"with a sampling_probability below 1 has no sound pair for {REPLACE}:"
+            f" {must_be(ADD_OR_REMOVE, SPECIAL)}"
         )
     kinds = {kind for kind, _ in whole.uses}
     zcdp = whole.rho > 0.0 or whole.xi > 0.0
