@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .randomized_response import RandomizedResponse
     from .selected import Selected
     from .shuffled import Shuffled
+    from .shuffled_reports import ShuffledReports
     from .subsampled_gaussian import SubsampledGaussian
     from .subsampled_laplace import SubsampledLaplace
     from .thresholded import ThresholdedGaussian, ThresholdedLaplace
@@ -61,6 +62,7 @@ __all__ = [
     "RandomizedResponse",
     "Selected",
     "Shuffled",
+    "ShuffledReports",
     "SubsampledGaussian",
     "SubsampledLaplace",
     "ThresholdedGaussian",
@@ -98,6 +100,7 @@ _HOMES = {
     "RandomizedResponse": "randomized_response",
     "Selected": "selected",
     "Shuffled": "shuffled",
+    "ShuffledReports": "shuffled_reports",
     "SubsampledGaussian": "subsampled_gaussian",
     "SubsampledLaplace": "subsampled_laplace",
     "ThresholdedGaussian": "thresholded",

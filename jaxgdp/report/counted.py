@@ -42,6 +42,7 @@ _WORDS = {
     "ThresholdedLaplace": "keys that only one record has",
     "PartitionSelection": "which keys are published",
     "GaussianMixture": "records of one user",
+    "ShuffledReports": "shuffling of randomised reports",
 }
 
 

@@ -38,6 +38,7 @@ TAILS = {
     "ThresholdedLaplace": np.inf,
     "PartitionSelection": np.inf,
     "DrawnBatchSize": 1.0,
+    "ShuffledReports": 0.0,
     "RandomAllocation": 1 / 2.0,
     # (only what dominates them is known)
     "TruncatedPoisson": None,
@@ -230,6 +231,7 @@ def test_documented_table_has_every_mechanism_and_its_numbers(monkeypatch):
         "FromDensities, nothing missing": (True, 0.0, None),
         "Selected(Gaussian(2), Geometric(10))": (True, 0.5, None),
         "DrawnBatchSize(1, 0.1 of 50)": (True, 1.0, None),
+        "ShuffledReports(1, 1000 users)": (True, 0.0, None),
         "ThresholdedGaussian(2, 12)": (False, np.inf, np.inf),
         "ThresholdedLaplace(2, 25)": (False, np.inf, np.inf),
         "PartitionSelection(1, 1e-6)": (False, np.inf, np.inf),

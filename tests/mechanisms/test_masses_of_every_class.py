@@ -293,7 +293,7 @@ def _drawn(name, rng):
     if name == "RandomAllocation":
         ((pair, _),) = jaxgdp.RandomAllocation(10.0 ** rng.uniform(-0.3, 1.0), 9).gathered(1.0)
         return pair, _table(pair)
-    if name in ("ThresholdedGaussian", "ThresholdedLaplace", "DrawnBatchSize"):
+    if name in ("ThresholdedGaussian", "ThresholdedLaplace", "DrawnBatchSize", "ShuffledReports"):
         (pair, _), *_ = next(iter(known_mechanisms()[name].examples.values()))().gathered(1.0)
         return pair, _table(pair)
     if name == "PartitionSelection":
@@ -316,6 +316,7 @@ _FEW = {
     "Selected": 1,
     "DiscreteGaussian": 3,
     "DrawnBatchSize": 2,
+    "ShuffledReports": 1,
     "ThresholdedGaussian": 4,
 }
 
