@@ -5,17 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from ..numerics.shapes import Array
+from ..participation import Participation
 from .composition import Composition
 from .runs import Runs
 
 _SHOWN = 6  # parts of a composition that one line shows
 
 
-def _value(value: Array | Composition | Runs) -> str:
+def _value(value: Array | Composition | Runs | Participation | str) -> str:
     """A number, or how many there are; a part of a mechanism in its own words."""
     if isinstance(value, Composition):
         return describe(value)
-    if isinstance(value, Runs):
+    if isinstance(value, Runs | Participation | str):
         return str(value)
     return f"{float(value):.10g}" if np.ndim(value) == 0 else f"<{np.size(value)} values>"
 

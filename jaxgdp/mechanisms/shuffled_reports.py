@@ -17,7 +17,7 @@ from ..numerics.validation import broadcast, checked, known, whole_up_to
 from ..pairs.peak import largest_mu
 from ..pairs.table import NOTHING, Table
 from .base import Mechanism
-from .bracketed_pair import BracketedPair, OpenPair
+from .bracketed_pair import BracketedPair, OpenPair, TailPair
 from .report_tables import Added, Clones, Event, counts_table, dominating_table, sums_table, swapped
 
 MOST_USERS = 10**9
@@ -112,7 +112,8 @@ class ShuffledReports(Mechanism):
     def gathered(self, count: Array) -> Sequence[tuple[Mechanism, Array]]:
         """A pair that dominates, and the first of the attacks."""
         above, below = self._tables()
-        return [(OpenPair.build(above, below[0], _precision(above)), count)]
+        pair = OpenPair.build(above, below[0], _precision(above))
+        return [(TailPair.of(pair, np.zeros(self.shape)), count)]  # (losses are bounded)
 
     def lower_bound_mechanisms(self) -> tuple[Mechanism, ...]:
         """The other attacks: other values of the other users."""

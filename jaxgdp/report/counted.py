@@ -101,10 +101,11 @@ def _selection(report: Report, composition: Composition, part: Any) -> Counted:
 
 
 def _law(part: Mechanism) -> str:
+    fields = {name: getattr(part, name) for name in part.given_fields()}
     shown = [
-        f"{name}={float(np.asarray(getattr(part, name))):.6g}"
-        for name in part.given_fields()
-        if np.ndim(getattr(part, name)) == 0
+        f"{name}={value if isinstance(value, str) else format(float(np.asarray(value)), '.6g')}"
+        for name, value in fields.items()
+        if np.ndim(value) == 0
     ]
     return ", ".join(shown)
 
