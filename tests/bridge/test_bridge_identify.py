@@ -190,13 +190,24 @@ def test_replacing_a_record_is_another_pair():
         bridge.clip_and_rectify(jaxgdp.tradeoff(jaxgdp.Laplace(2.0), adjacency="add"), 0.1)
 
 
+# classes of which another example is identified above, and whose verdicts take seconds
+LONG = {
+    *("TruncatedPoisson", "Selected", "DrawnBatchSize", "LastIterate", "FixedSize", "Shuffled"),
+    "ThresholdedLaplace",
+}
+
+
 @pytest.mark.slow
-def test_documented_table_has_every_mechanism_and_its_numbers(monkeypatch):
+@pytest.mark.parametrize("left_out", [LONG, pytest.param(set(), marks=pytest.mark.nightly)])
+def test_documented_table_has_every_mechanism_and_its_numbers(monkeypatch, left_out):
     from jaxgdp.bridge import verdicts
 
     shown = {type(m).__name__ for m in verdicts.examples().values()} | {"SubsampledGaussian"}
     public = {name for name in jaxgdp.mechanisms.__all__ if name[0].isupper()} - {"Mechanism"}
-    assert shown >= public
+    assert shown >= public and left_out <= set(SETTINGS)
+    listed = set(verdicts.examples())
+    short = {k: m for k, m in verdicts.examples().items() if type(m).__name__ not in left_out}
+    monkeypatch.setattr(verdicts, "examples", lambda: short)
     found = verdicts.verdicts()
     monkeypatch.setattr(
         verdicts, "verdicts", lambda: found
@@ -236,8 +247,9 @@ def test_documented_table_has_every_mechanism_and_its_numbers(monkeypatch):
         "ThresholdedLaplace(2, 25)": (False, np.inf, np.inf),
         "PartitionSelection(1, 1e-6)": (False, np.inf, np.inf),
     }
-    assert set(found) == set(known)
-    for name, (holds, tail, mu) in known.items():
+    assert listed == set(known) and set(found) == set(short)
+    for name in found:
+        holds, tail, mu = known[name]
         verdict = found[name]
         assert verdict.is_gdp is holds and f"| {name} |" in text, name
         np.testing.assert_allclose(verdict.tail_mu or 0.0, tail, rtol=1e-12)

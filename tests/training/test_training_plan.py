@@ -308,16 +308,17 @@ def test_bad_queries_are_named(gaussian):
         gaussian.max_steps_within(3.0)
 
 
-def test_plan_holds_between_computed_steps():
+@pytest.mark.parametrize("number", [600, pytest.param(2000, marks=pytest.mark.nightly)])
+def test_plan_holds_between_computed_steps(number):
     """Any step of a long run, by the accountant asked directly: no side of the plan contradicts it,
     none is wider than the next entry.
     """
     rng = np.random.default_rng(20261122)
     names = ("mu", "epsilon", "advantage", "delta", "tpr", "bayes_risk")
     sigma, p = float(rng.uniform(0.9, 3.0)), float(10.0 ** rng.uniform(-2.5, -1.0))
-    plan = plan_budget(sigma, p, 2000, names, overflow=1e-18)
+    plan = plan_budget(sigma, p, number, names, overflow=1e-18)
     computed = plan.steps[1:].astype(int)
-    asked = np.unique(rng.integers(100, 2001, size=3))
+    asked = np.unique(rng.integers(100, number + 1, size=3))
     following = computed[np.searchsorted(computed, asked)]
     direct = jaxgdp.measure(
         jaxgdp.dpsgd(sigma, p, np.concatenate([asked, following])), names

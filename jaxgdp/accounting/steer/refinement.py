@@ -28,6 +28,9 @@ _STEPS = 12  # towards more detail, before there is said to be no finer lattice
 # (negative: only where about one is expected, as several are as a rule resolved by the saddle
 # point; −1: nowhere)
 JUMP_SHARES = (-0.15, -1.0, 0.06, 0.3)
+# finer lattices that hardly helped about one threshold, after which the next one will not, and
+# widths over the width promised that one may still bring below 1
+_STALLED, _NEARLY = 2, 1.1
 _MOST_MOVES = 2  # of a window that was off
 # … about one threshold, which comes nearer by a spread with each of them, where a pass is cheap
 _MOST_CHEAP_MOVES = 7
@@ -271,12 +274,21 @@ def refine(task: Task, found: PassResult, rules: Rules, choice: Choice) -> Decis
         return _in_more_pieces(after, lattice, rules) or Decision(
             after, DONE, "finer lattices do not help"
         )
+    if isinstance(after, PointTask) and not sparse and stalled and _at_its_limit(after):
+        return Decision(after, DONE, "finer lattices do not help")
     if (better := _on_finer_lattice(after, found, stuck, rules, choice)) is not None:
         return Decision(better, RUN, "wider than asked: a finer lattice")
     if (sparse or isinstance(task, PointTask)) and can_weaken and after.tries < _most_tries(rules):
         return Decision(_with_gentler_tilt(after), PLAN, "no finer lattice: a gentler tilt")
     more = _in_more_pieces(after, lattice, rules) if isinstance(after, CurveTask) else None
     return more or Decision(after, DONE, "nothing left to try")
+
+
+def _at_its_limit(task: PointTask) -> bool:
+    """Whether lattices each many times finer have left what is too wide as it was: where the two
+    orders of a composition share a tangent, no lattice brings the sides together there.
+    """
+    return task.stalled >= _STALLED and task.excess > _NEARLY
 
 
 def _most_tries(rules: Rules) -> int:

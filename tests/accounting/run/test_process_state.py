@@ -70,6 +70,7 @@ def bits(names, *steps):
     environment = os.environ | {
         "PYTHONPATH": str(Path(jaxgdp.__file__).parent.parent),
         "JAX_COMPILATION_CACHE_DIR": str(jax.config.jax_compilation_cache_dir),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     }
     found = subprocess.run(
         [sys.executable, "-c", PROGRAM, json.dumps(names), *steps],
@@ -82,7 +83,14 @@ def bits(names, *steps):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("names", [SMOOTH, pytest.param(("atoms",), marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("a batch that is cut",),
+        pytest.param(SMOOTH, marks=pytest.mark.nightly),
+        pytest.param(("atoms",), marks=pytest.mark.nightly),
+    ],
+)
 def test_named_executor_gives_the_same_bits_whatever_its_process_did_before(names):
     """Other batches and sizes, by both executors and by none that is named."""
     fresh = bits(names, "measure:eager") | bits(names, "measure:compiled")

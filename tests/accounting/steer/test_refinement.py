@@ -156,6 +156,26 @@ def test_sparse_lattice_that_is_lost_is_given_up_for_a_dense_one():
     assert decision.action == RUN and decision.task.dense and ladder(decision.task).kind == "heavy"
 
 
+@pytest.mark.parametrize("excess, ends", [(4.4, True), (1.05, False)])
+def test_point_that_finer_lattices_do_not_help_is_given_up(excess, ends):
+    """Two lattices, each many times finer, left the bracket as it was; a third one will not help,
+    unless it is all but as narrow as asked.
+    """
+    task, sizes = one_threshold(0, 1, 2.0, 12.0, RULES), (2**14, 2**16, 2**18)
+    for tries, size in enumerate(sizes):
+        found = passed(excess, HEAVY._replace(size=size), threshold=2.0)
+        decision = refine(task, found, RULES, lambda task: HEAVY._replace(size=2**20))
+        task = decision.task
+        assert decision.action == (DONE if ends and tries == 2 else RUN)
+    # … but where each of them gains, the next one is taken
+    task = one_threshold(0, 1, 2.0, 12.0, RULES)
+    for size, excess in zip(sizes, (9.0, 5.0, 3.0), strict=True):
+        found = passed(excess, HEAVY._replace(size=size), threshold=2.0)
+        decision = refine(task, found, RULES, lambda task: HEAVY._replace(size=2**20))
+        task = decision.task
+        assert decision.action == RUN
+
+
 def test_refinement_ends_when_nothing_is_left():
     nearest = dataclasses.replace(whole_curve(0, 1e3, RULES), gentler_tilts=1, pieces=8)
     assert refine(nearest, passed(7.0), RULES, nothing_finer).action == DONE
