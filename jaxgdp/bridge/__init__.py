@@ -8,7 +8,11 @@ from ..deprecation import renamed_names
 from .clip_rectify import Amplified, clip_and_rectify, clip_and_rectify_outputs, clipped_fpr
 from .group_profile import group_profile
 from .head import Head, head, head_mu
-from .hidden_state import strongly_convex_full_batch_mu
+from .hidden_state import (
+    convex_constrained_mu,
+    strongly_convex_cyclic_batches_mu,
+    strongly_convex_full_batch_mu,
+)
 from .identify import GdpVerdict, identify
 from .profile import Profile, refine
 from .subsampling import poisson_mask, subsample
@@ -25,6 +29,7 @@ __all__ = [
     "clip_and_rectify",
     "clip_and_rectify_outputs",
     "clipped_fpr",
+    "convex_constrained_mu",
     "gdp_transformation",
     "group_profile",
     "head",
@@ -32,6 +37,7 @@ __all__ = [
     "identify",
     "poisson_mask",
     "refine",
+    "strongly_convex_cyclic_batches_mu",
     "strongly_convex_full_batch_mu",
     "subsample",
     "summarize",

@@ -17,6 +17,8 @@
     describe        which sampler a data loader has, and what may be claimed of it
     filters         budgets for settings that depend on the data
     overflow, float32  the safe side of padded batches and of float32
+    correlated      plans of matrix mechanisms, whose noise another library adds
+    adaptive_clipping  the noise that a clipped sum and a count of small norms leave together
     arguments, refusals  what a step is given, checked; slips that would void the privacy of a run
 
 Everything that runs inside a training step works under ``jit``, ``scan``, ``vmap``, ``pmap`` and
@@ -24,6 +26,7 @@ Everything that runs inside a training step works under ``jit``, ``scan``, ``vma
 
 from . import accountant, checkpoint, filters
 from .accountant import Account
+from .adaptive_clipping import adaptive_clipping_noise, adaptive_clipping_sum_noise
 from .batches import Batch
 from .budget import plan_budget
 from .clipping import clipped_sum
@@ -49,6 +52,8 @@ __all__ = [
     "PrivatizeState",
     "ShuffleSampler",
     "accountant",
+    "adaptive_clipping_noise",
+    "adaptive_clipping_sum_noise",
     "allocation_sampler",
     "checkpoint",
     "clipped_gradients",

@@ -89,7 +89,7 @@ class CorrelatedRun(NamedTuple):
         overflow: float,
         progress: Count | bool | None = None,
     ) -> tuple[dict[str, Bracket], Array]:
-        """Brackets after numbers of steps, as for a :class:`jaxgdp.training.runs.Run`; without overflows."""
+        """Brackets after numbers of steps, as those of an uncorrelated run; without overflows."""
         steps = np.asarray(steps)
 
         def of_steps(numbers: Array) -> tuple[dict[str, Bracket], Array]:

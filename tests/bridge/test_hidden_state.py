@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
-from jaxgdp.bridge import strongly_convex_full_batch_mu
+from jaxgdp.bridge import (
+    convex_constrained_mu,
+    strongly_convex_cyclic_batches_mu,
+    strongly_convex_full_batch_mu,
+)
 
 
 def test_last_model_of_a_quadratic_loss():
@@ -31,3 +35,52 @@ def test_bad_input_is_refused_by_name(fields, words):
     usual = {"learning_rate": 0.1, "strong_convexity": 0.2, "smoothness": 1.0}
     with pytest.raises(ValueError, match=words):
         strongly_convex_full_batch_mu(0.1, 10, **(usual | fields))
+
+
+def _steps_absorb(c, batches, epochs):
+    """Σ λ² of a schedule that absorbs every shift, step by step: its own check that none is
+    absorbed before it has come."""
+    steps = batches * (epochs - 1)
+    shifts = np.zeros(steps)
+    shifts[::batches] = 1.0
+    weights = c ** np.arange(steps - 1.0, -1.0, -1.0)
+    absorbed = weights * ((weights @ shifts) / (weights @ weights)) if steps else weights
+    distance = 0.0
+    for shift, part in zip(shifts, absorbed, strict=True):
+        distance = c * distance + shift - part
+        assert distance >= -1e-9
+    assert abs(distance) < 1e-9
+    return absorbed @ absorbed + 1.0  # the last shift by its own step
+
+
+@pytest.mark.parametrize(
+    ("eta", "m", "smooth", "batches", "epochs"),
+    [(0.1, 0.2, 1.0, 5, 10), (1.9, 0.5, 1.0, 3, 4), (0.5, 1.0, 1.0, 2, 7), (0.3, 1e-6, 1.0, 4, 30)],
+)
+def test_batches_in_turn_absorb_every_shift(eta, m, smooth, batches, epochs):
+    c = max(abs(1 - eta * m), abs(1 - eta * smooth))
+    given = dict(learning_rate=eta, strong_convexity=m, smoothness=smooth)
+    found = strongly_convex_cyclic_batches_mu(0.3, epochs, batches, **given)
+    np.testing.assert_allclose(found, 0.3 * _steps_absorb(c, batches, epochs) ** 0.5, rtol=1e-9)
+    # quadratic losses show less, and one batch an epoch as much as is said of full batches
+    mean = 0.3 * sum(c ** (batches * e) for e in range(epochs))
+    shown = mean / sum(c ** (2.0 * k) for k in range(batches * epochs)) ** 0.5
+    assert shown <= found
+    one = strongly_convex_cyclic_batches_mu(0.3, epochs, 1, **given)
+    np.testing.assert_allclose(one, strongly_convex_full_batch_mu(0.3, epochs, **given), rtol=1e-9)
+    assert strongly_convex_cyclic_batches_mu(0.3, 1, batches, **given) == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("steps", [1, 3, 7, 200])
+@pytest.mark.parametrize("diameter", [1e-3, 0.04, 0.5, 7.0])
+def test_projected_steps_forget_all_but_the_diameter(steps, diameter):
+    given = dict(learning_rate=0.2, smoothness=5.0, diameter=diameter, gradient_sensitivity=0.1)
+    found = convex_constrained_mu(0.3, steps, **given)
+    ratio = diameter / (0.2 * 0.1)
+    least = min((ratio + tau) ** 2 / tau for tau in range(1, steps + 1))
+    np.testing.assert_allclose(found, 0.3 * min(steps, least) ** 0.5, rtol=1e-11)
+    assert found >= 0.3 * min(steps, least) ** 0.5
+    published = (3.0 * 0.1 * diameter / 0.2 + 0.01 * np.ceil(ratio)) ** 0.5 * 3.0
+    assert found <= 0.3 * steps**0.5 * (1 + 1e-11) and (steps < ratio or found <= published + 1e-9)
+    with pytest.raises(ValueError, match="learning_rate must be at most 2/smoothness"):
+        convex_constrained_mu(0.3, steps, **(given | {"learning_rate": 0.5}))

@@ -59,7 +59,7 @@ def test_parts_of_a_cycle_count_as_a_whole_one():
         assert found.lower <= (0.0 if before is None else whole[before].upper * (1.0 + 1e-6))
 
 
-def test_plan_of_correlated_noise_refuses_by_name_what_it_cannot_do():
+def test_plan_of_correlated_noise_refuses_the_rest_by_name():
     mechanism = jaxgdp.MatrixMechanism([1.0], 2.0, MinSeparation(4, 2), num_steps=8)
     plan = plan_budget(mechanism=mechanism, quantities="mu")
     with pytest.raises(ValueError, match="MatrixMechanism has no noise of its own"):
