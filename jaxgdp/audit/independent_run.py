@@ -109,7 +109,7 @@ def independent_run_mu(
 
     Example:
         >>> print(independent_run_mu(1000, 200, 190))
-        mu >= 1.22... with confidence 95 %; if the outputs for different canaries are independent ...
+        mu >= 1.22... with confidence 95 %; if the outputs for different canaries ...
 
     Method: docs/method/one-run.md#independent
     """

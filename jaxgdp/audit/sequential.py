@@ -244,8 +244,10 @@ class Sequential:
     def line(self) -> str:
         """Where the audit stands, in one line."""
         level = f"{100.0 * self.confidence:g} %"
+        alone = f", {self.waiting} scores without a partner" if self.waiting else ""
+        needed = 1.0 / (1.0 - self.confidence)
         facts = (
-            f"{self.pairs} pairs; wealth {self.wealth:.4g} of {1.0 / (1.0 - self.confidence):.4g};"
+            f"{self.pairs} pairs{alone}; wealth {self.wealth:.4g} of {needed:.4g};"
             f" mu >= {self.mu_lower:.4g}"
         )
         if self.refuted:

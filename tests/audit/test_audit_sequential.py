@@ -211,6 +211,7 @@ def test_scores_without_evidence_prove_nothing():
         assert not found.refuted and float(found.wealth) <= 1.0 + 1e-9
         assert found.mu_lower == found.epsilon_lower == found.advantage_lower == 0.0
     assert found.line.startswith("consistent so far: 1-GDP is not refuted at confidence 95 % (500")
+    assert "(0 pairs, 3 scores without a partner; wealth 1 of" in CLAIM.update([1.0] * 3, []).line
 
 
 def test_scores_of_zero_and_one_are_enough():

@@ -3,6 +3,7 @@ them."""
 
 import itertools
 import json
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -40,6 +41,29 @@ def test_adjusted_wealths_are_closed_testing():
     for bad in ({}, []):
         with pytest.raises(ValueError, match="must hold at least one"):
             audit.simultaneous(bad)
+
+
+class Finished(NamedTuple):
+    """An audit whose wealth is known: under a true claim 20 with probability 1/20, else 0."""
+
+    wealth: float
+    text: str = "a claim"
+    confidence: float = 0.95
+
+
+def test_several_true_claims_are_refuted_no_oftener_than_the_level_allows():
+    """However wealths depend on each other; each one for itself refutes far too often."""
+    rng = np.random.default_rng(2)
+    common, one, any_ = [], [], []
+    for i in range(2000):
+        drawn = rng.random() if i % 2 else rng.random(10)  # all alike, or independent
+        wealth = 20.0 * (np.broadcast_to(drawn, 10) < 0.05)
+        audits = [Finished(float(w)) for w in wealth]
+        common.append(audit.averaged(audits) * (1 + 2e-12) >= 20.0)
+        any_.append(any(audit.simultaneous(audits, 0.95).refuted.values()))
+        one.append(bool(np.any(wealth >= 20.0)))
+    most = 0.05 + 4.0 * np.sqrt(0.05 * 0.95 / 2000)
+    assert np.mean(common) <= most and np.mean(any_) <= most and np.mean(one) > 2.0 * most
 
 
 def test_fixed_sequence_stops_at_the_first_claim_that_stands():
