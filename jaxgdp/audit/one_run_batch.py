@@ -52,7 +52,7 @@ def _refuted(lower: Callable, m: Array, r: Array, v: Array, level: Array) -> Arr
     return jax.lax.while_loop(more, down, begin)[3] > FULL
 
 
-def _halved(good: Callable, first: Array, last: ArrayLike) -> Array:
+def _halved(good: Callable, first: Array, last: float) -> Array:
     """The last number on the way from ``first`` to ``last`` that is good, by halving."""
 
     def halve(_: int, ends: tuple[Array, Array]):
@@ -60,7 +60,7 @@ def _halved(good: Callable, first: Array, last: ArrayLike) -> Array:
         here = good(middle)
         return jnp.where(here, middle, ends[0]), jnp.where(here, ends[1], middle)
 
-    return jax.lax.fori_loop(0, _HALVINGS, halve, (first, last + jnp.zeros_like(first)))[0]
+    return jax.lax.fori_loop(0, _HALVINGS, halve, (first, jnp.full_like(first, last)))[0]
 
 
 def _largest_mu(m: Array, r: Array, v: Array, level: Array) -> Array:
@@ -73,7 +73,7 @@ def _largest_mu(m: Array, r: Array, v: Array, level: Array) -> Array:
 def _least_log_level(lower: Swapped, m: Array, r: Array, v: Array) -> Array:
     """log of the smallest level at which a curve is refuted, from above; 0 where it is at none."""
     good = lambda log: _refuted(lower, m, r, v, jnp.exp(log))
-    return _halved(good, jnp.zeros_like(m), np.log(LEAST_LEVEL))
+    return _halved(good, jnp.zeros_like(m), float(np.log(LEAST_LEVEL)))
 
 
 _mus = Program(jax.vmap(_largest_mu))

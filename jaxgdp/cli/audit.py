@@ -97,10 +97,7 @@ def audit_command(
     }
     rows = read_scores(scores)
     with working("loading") as shown:
-        claim = _claim(**{name: value for name, value in typed.items() if name not in _DEFAULTS})
-        from .. import audit
-
-        cache_compiled_programs()
+        claim, audit = _loaded(typed)
         shown.describe("auditing")
         if asked["method"] == "one-run":
             if num_guesses is None:
@@ -149,10 +146,7 @@ def _sequential(
 
     confidence = _DEFAULTS["confidence"] if typed["confidence"] is None else typed["confidence"]
     with working("loading") as shown:
-        claim = _claim(**{name: value for name, value in typed.items() if name not in _DEFAULTS})
-        from .. import audit
-
-        cache_compiled_programs()
+        claim, audit = _loaded(typed)
         found = audit.Sequential(claim, cast(float, confidence))
         found, path = run_sequential(found, source, follow, shown)
     if drawn is not None:
@@ -204,9 +198,17 @@ def _scores_of(rows: tuple[Array, Array], kind: bool) -> Array:
 
 
 def _checked(figure: str | None, json: str | None, force: bool) -> Path | None:
-    if json is not None and json != "-":
-        writable("--json", json, force)
-    return None if figure is None else figure_path("--figure", figure, force)
+    writable("--json", None if json == "-" else json, force)
+    return figure_path("--figure", figure, force)
+
+
+def _loaded(typed: dict[str, Any]) -> tuple[Any, Any]:
+    """The claim that was given, and the audits' module, which takes a second to load."""
+    claim = _claim(**{name: value for name, value in typed.items() if name not in _DEFAULTS})
+    from .. import audit
+
+    cache_compiled_programs()
+    return claim, audit
 
 
 def _claim(

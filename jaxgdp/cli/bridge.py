@@ -85,7 +85,7 @@ def bridge_command(
     sources = {"--epsilon-delta": pairs, "--csv": csv, "--spec": spec}
     one_source(sources, "of ")
     asked = {"fpr_floor": options.FPR_FLOOR, "rtol": options.RTOL} | given(**settings)
-    path = None if figure is None else figure_path("--figure", figure, force)
+    path = figure_path("--figure", figure, force)
     with working("loading") as shown:
         if spec is None:
             statements = _read_csv(csv) if csv is not None else pairs or []

@@ -39,7 +39,7 @@ def explore_command(output: str | None, live: bool, port: float | None, force: b
         raise ValueError("give one of --output and --live")
     if port is not None and not live:
         raise ValueError("--port belongs to --live")
-    path = None if output is None else writable("--output", output, force)
+    path = writable("--output", output, force)
     with working("loading"):
         from ..explore import grid, page
 

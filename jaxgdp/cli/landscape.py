@@ -107,10 +107,11 @@ def _paths(typed: dict[str, str | None], stored: bool, force: bool) -> dict[str,
         named = {name: path for name, path in typed.items() if path is not None}
         names = named or {"figure": _FILES["figure"]}
     check = {"figure": figure_path}
-    return {
+    found = {
         name: check.get(name, writable)(flag_name(name), path, force)
         for name, path in names.items()
     }
+    return {name: path for name, path in found.items() if path is not None}
 
 
 def _log_spaced(number: float, low: float, high: float) -> list[float]:

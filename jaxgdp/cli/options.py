@@ -101,8 +101,10 @@ def need(*modules: str) -> None:
             raise ValueError(f"this command needs {module}: {how_to_install(_EXTRAS[module])}")
 
 
-def writable(option: str, text: str, force: bool = False) -> Path:
-    """An output path in an existing folder; a file is replaced only with ``force``."""
+def writable(option: str, text: str | None, force: bool = False) -> Path | None:
+    """An output path in an existing folder, or None; a file is replaced only with ``force``."""
+    if text is None:
+        return None
     path = Path(text)
     if not text or path.is_dir():
         raise ValueError(f"{option} must be the path of a file, got {text!r}")
@@ -128,9 +130,11 @@ def kept(paths: Iterable[str | Path], force: bool) -> None:
         )
 
 
-def figure_path(option: str, text: str, force: bool = False) -> Path:
+def figure_path(option: str, text: str | None, force: bool = False) -> Path | None:
     """:func:`writable`, for a figure; matplotlib must be there to draw it."""
     path = writable(option, text, force)
+    if path is None:
+        return None
     if path.suffix.lower() not in FIGURE_SUFFIXES:
         raise ValueError(f"{option} must end in {', '.join(FIGURE_SUFFIXES)}, got {text!r}")
     need("matplotlib")

@@ -91,7 +91,7 @@ def prove_command(
         raise ValueError(f"this command needs python-flint: {how_to_install('proof')}")
     run = given(**{name: numbers.pop(name) for name in _RUN})
     asked = given(**numbers)
-    path = None if output is None else writable("--output", output, force)
+    path = writable("--output", output, force)
     sources = {
         "REPORT": report,
         "--mechanism": mechanism,

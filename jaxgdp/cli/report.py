@@ -185,7 +185,7 @@ def _form(
         raise ValueError("give --json or --markdown, not both")
     if short and form is not None:
         raise ValueError(f"give --format or --{short[0]}, not both")
-    path = None if output is None else writable("--output", output, force)
+    path = writable("--output", output, force)
     name = short[0] if short else form
     chosen = of_path(path or "") if name is None else named(name, "--format")
     if chosen.text is None and path is None:

@@ -67,8 +67,8 @@ def samplers_command(csv: str | None, figure: str | None, force: bool, **setting
     The last lines answer: "I shuffle, but I accounted for Poisson sampling: how wrong am I?"
     """
     need("xarray")
-    table = None if csv is None else writable("--csv", csv, force)
-    drawn = None if figure is None else figure_path("--figure", figure, force)
+    table = writable("--csv", csv, force)
+    drawn = figure_path("--figure", figure, force)
     with working("loading"):
         from ..grids import compare_samplers
 

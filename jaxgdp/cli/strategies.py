@@ -55,7 +55,7 @@ def strategies_command(
     """
     if (mu is None) == (epsilon is None):
         raise ValueError("give exactly one of --mu and --epsilon")
-    drawn = None if figure is None else figure_path("--figure", figure, force)
+    drawn = figure_path("--figure", figure, force)
     with working("loading"):
         from .. import options
         from ..grids.compare_strategies import compare_strategies

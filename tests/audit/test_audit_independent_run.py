@@ -67,6 +67,26 @@ def test_level_holds_for_independent_canaries_alone(r):
     assert not refuted_too_often(shared, lambda *a: levels[a[3]], 60, 60, 1.0)
 
 
+def test_scores_of_independent_canaries_are_those_of_many_runs():
+    """Canaries drawn from a population, each with an offset of its own: bounds from the scores of
+    one run hold. With one privacy loss for all canaries they do not."""
+    rng, runs, m = np.random.default_rng(9), 400, 200
+    included = np.arange(m) < m // 2  # as many of each, so that all runs are bounded at once
+    bound = lambda scores, confidence: np.asarray(
+        audit.mu_lower_bound(
+            scores[:, included], scores[:, ~included], confidence, "threshold", 0.5
+        )
+    )
+    too_often = lambda scores, c: (
+        np.mean(bound(scores, c) > 1.0) > 1 - c + 4 * np.sqrt(c * (1 - c) / runs)
+    )
+    scores = rng.standard_exponential((runs, m)) + included + rng.standard_normal((runs, m))
+    assert not too_often(scores, 0.6) and not too_often(scores, 0.95)
+    loss = np.abs(rng.standard_normal((runs, 1)) + 0.5)
+    told = np.where(rng.random((runs, m)) < 1.0 / (1.0 + np.exp(-loss)), included, ~included)
+    assert too_often(1.0 * told, 0.95) and 0.25 < np.mean(bound(1.0 * told, 0.95) > 1.0) < 0.45
+
+
 def test_bound_names_its_assumption_and_exceeds_the_plain_one():
     found = audit.independent_run_mu(1000, 200, 190)
     assert 1.1 < found < 1.3 and found > audit.one_run_mu(1000, 200, 190)

@@ -3,7 +3,7 @@ them."""
 
 import itertools
 import json
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -58,7 +58,7 @@ def test_several_true_claims_are_refuted_no_oftener_than_the_level_allows():
     for i in range(2000):
         drawn = rng.random() if i % 2 else rng.random(10)  # all alike, or independent
         wealth = 20.0 * (np.broadcast_to(drawn, 10) < 0.05)
-        audits = [Finished(float(w)) for w in wealth]
+        audits: Any = [Finished(float(w)) for w in wealth]
         common.append(audit.averaged(audits) * (1 + 2e-12) >= 20.0)
         any_.append(any(audit.simultaneous(audits, 0.95).refuted.values()))
         one.append(bool(np.any(wealth >= 20.0)))
