@@ -1,6 +1,6 @@
 """What a run spends, step by step, and where its budget ends.
 
-The markers are the numbers of steps that the plan computed. A step between two of them is told the
+The markers are numbers of steps that the plan computed. A step between two of them is told the
 value of the next one, so that nobody is told less than what was spent: this is the staircase."""
 
 from matplotlib.figure import Figure

@@ -12,13 +12,15 @@ from ..numerics.shapes import Array
 from ..quantities.registry import named
 from .style import COLOURS, at_argument, grid, symbol
 
+_MOST_MARKERS = 60
+
 
 def budget(plan: Any, ax: Axes, quantity: str = "mu", limit: float | None = None) -> Axes:
     """The certified privacy loss of the first t steps of a planned run, the budget, the last step.
 
-    A plan computes the privacy of some numbers of steps, drawn as markers. A step between two of
-    them has the value of the next one, drawn as a staircase, so that no value is below the privacy
-    spent. (A straight line between them would be below it.)
+    A plan computes the privacy of some numbers of steps, drawn as markers (at most 60). A step
+    between two of them has the value of the next one, drawn as a staircase, so that no value is
+    below the privacy spent. (A straight line between them would be below it.)
 
     Args:
         plan: from ``jaxgdp.training.plan_budget``.
@@ -47,9 +49,10 @@ def budget(plan: Any, ax: Axes, quantity: str = "mu", limit: float | None = None
     steps, told, safe = _computed(plan, quantity)
     ax.vlines(steps, told.lower, told.upper, color=COLOURS[0], alpha=0.3, linewidth=2.0)
     points = {"color": COLOURS[0], "linestyle": "none", "marker": "o", "markersize": 4}
+    points["markevery"] = -(-len(steps) // _MOST_MARKERS)
     ax.plot(steps, safe, label="computed", **points)
     stairs = {"color": COLOURS[0], "linewidth": 0.9, "drawstyle": "steps-pre"}
-    ax.plot(steps, safe, label="told in between", **stairs)
+    ax.plot(steps, safe, label="between: the next one's", **stairs)
     if limit is not None and last is not None:
         dashed = {"color": "black", "linestyle": "--", "linewidth": 1.0}
         ax.axhline(limit, **dashed)

@@ -29,7 +29,7 @@ def regret_landscape(
     """Δ against sampling rate: colour and marker are σ, dashes are T (Gomez 2025, Figure 3).
 
     Each band runs from the lower to the upper side of the bracket; the line is the upper side, the
-    one to report. The axis begins at 1e-5; triangles mark the first and last rate with less. Up to
+    one to report. The axis begins at 1e-5; triangles mark the rates where a line leaves it. Up to
     25 rates have a marker each, since the lines between them are no answers.
 
     Args:
@@ -66,9 +66,10 @@ def regret_landscape(
             ax.plot(rates, upper, linewidth=1.2, linestyle=dash, zorder=2.5, **style, **where)
             below = upper < LOWEST  # (marked where they leave the axis)
             if np.any(below):
-                ends = {"marker": "v", "linestyle": "none", "markersize": 3, "clip_on": False}
-                at = np.flatnonzero(below)[[0, -1]]
-                ax.plot(rates[at], [LOWEST] * 2, color=style["color"], zorder=3, **ends)
+                around = np.pad(below, 1, constant_values=True)
+                at = np.flatnonzero(below & ~(around[:-2] & around[2:]))
+                ends = {"marker": "v", "s": 9, "clip_on": False, "zorder": 3}
+                ax.scatter(rates[at], [LOWEST] * len(at), color=[style["color"]], **ends)
 
     values = sides.upper
     ceiling = float(np.max(values, where=np.isfinite(values), initial=REGRET_LIMIT))
@@ -132,6 +133,7 @@ def regret_panels(dataset: Dataset, figure: Figure) -> Figure:
     for t, ax in zip(steps, panels, strict=False):
         regret_landscape(dataset, ax, num_steps=t, legend=ax is last)
         ax.set_title(f"$T$ = {t:g} steps", fontsize=10)
+        ax.tick_params(labelbottom=True)
         if ax not in grid_of_axes[:, 0]:
             ax.set_ylabel("")
     return figure

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..arguments import greek
 from ..numerics.optional import Axes, Dataset, Figure
 from ..quantities.registry import named
 from .band import both_sides
@@ -77,7 +78,8 @@ def sampler_bands(
             ax.legend(frameon=False, fontsize=8)
     of = named(quantity)
     at = dataset.attrs["fpr_floor"] if of.own_argument is None else dataset[quantity].attrs["at"]
-    label = symbol(of) + (f" ({of.unit})" if of.unit == "nats" else "") + at_argument(of, at)
+    word = f"{of.name} " if greek(of.name) == of.name else ""
+    label = word + symbol(of) + (f" ({of.unit})" if of.unit == "nats" else "") + at_argument(of, at)
     ax.set_ylabel(label)
     ax.set_yscale("log")
     grid(ax)
