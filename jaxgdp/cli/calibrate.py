@@ -16,6 +16,7 @@ from .command import command
 from .options import (
     axis,
     cache_compiled_programs,
+    check_early,
     flag,
     flag_name,
     given,
@@ -125,6 +126,7 @@ def _options() -> list[Any]:
         " --num-epochs 10",
     ),
     renamed={"--tolerance": "--rtol"},
+    early=check_early,
 )
 def calibrate_command(spec: str | None, black_box: str | None, json: bool, **typed: Any) -> None:
     """The smallest noise, or most steps, that provably meets a privacy target; one target, numbers

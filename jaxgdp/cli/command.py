@@ -31,9 +31,11 @@ if click is not None:
             examples: tuple[str, ...],
             renamed: Mapping[str, str],
             more: Callable[[], str] | None,
+            early: Callable[[list[str]], None] | None,
         ):
             super().__init__(name, callback=function, help=inspect.getdoc(function))
             self.make, self.examples, self.renamed, self.more = options, examples, renamed, more
+            self.early = early
 
         def get_params(self, ctx: Any) -> list[Any]:
             if self.make is not None:
@@ -41,7 +43,10 @@ if click is not None:
             return super().get_params(ctx)
 
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-            return super().parse_args(ctx, [self._present(text) for text in args])
+            now = [self._present(text) for text in args]
+            if self.make is not None and self.early is not None:
+                self.early(now)
+            return super().parse_args(ctx, now)
 
         def _present(self, text: str) -> str:
             """The new name of a renamed option, with a warning; any other text as it is."""
@@ -75,6 +80,7 @@ def command(
     examples: tuple[str, ...],
     renamed: Mapping[str, str] | None = None,
     more: Callable[[], str] | None = None,
+    early: Callable[[list[str]], None] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add a function to the command line: ``report_command`` becomes ``jaxgdp report``.
 
@@ -83,12 +89,13 @@ def command(
         examples: as typed.
         renamed: old name of an option → its name.
         more: () → a sentence of the help that takes a while to make.
+        early: (what was typed) → refusal of wrong numbers, before the options are made.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         if click is not None:
             name = function.__name__.removesuffix("_command")
-            COMMANDS[name] = Command(name, function, options, examples, renamed or {}, more)
+            COMMANDS[name] = Command(name, function, options, examples, renamed or {}, more, early)
         return function
 
     return decorate

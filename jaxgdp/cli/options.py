@@ -26,6 +26,7 @@ _EXTRAS = {
 }
 FIGURE_SUFFIXES = (".png", ".pdf", ".svg")
 _MOST = 1_000_000  # numbers of one range
+_OF_RUNS = ("noise_multiplier", "sampling_prob", "num_steps", "dataset_size", "batch_size")
 
 
 def one_source(sources: Mapping[str, object], what: str) -> str:
@@ -250,9 +251,7 @@ def shared(
     def read(flag: str, typed: str) -> Any:
         values = axis(flag, [typed], rounded=found.range is WHOLE) if many else number(flag, typed)
         for value in values if isinstance(values, list) else [values]:
-            if found.range and not (math.isfinite(value) and found.range.holds(value)):
-                label = name if known is None else flag
-                raise ValueError(f"{label} must be {found.range.words}, got {value:g}")
+            in_range(name if known is None else flag, found.range, value)
         return values
 
     default = None if required else found.default if default is None else default
@@ -260,6 +259,28 @@ def shared(
         name, help, default=default, metavar="TEXT" if text else "NUMBER",
         read=None if text else read, many=many, required=required,
     )  # fmt: skip
+
+
+def check_early(typed: list[str]) -> None:
+    """Refuse numbers of a run that are out of range before options are made from registries, which
+    takes seconds. What cannot be read here is left to them.
+
+    Raises:
+        ValueError: names the argument, its range and the number.
+    """
+    found = zip(typed, [*typed, ""][1:], strict=True)
+    pairs = [text.split("=", 1) if "=" in text else (text, after) for text, after in found]
+    for name in _OF_RUNS:
+        own = ARGUMENTS[name].range
+        texts = [value for flag, value in pairs if flag == flag_name(name) and value]
+        for value in axis(flag_name(name), texts, rounded=own is WHOLE) if texts else []:
+            in_range(name, own, value)
+
+
+def in_range(label: str, range: Any, value: float) -> None:
+    """Refuse a number out of its range."""
+    if range and not (math.isfinite(value) and range.holds(value)):
+        raise ValueError(f"{label} must be {range.words}, got {value:g}")
 
 
 def given(**values: Any) -> dict[str, Any]:

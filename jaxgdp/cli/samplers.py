@@ -9,6 +9,7 @@ from .options import (
     FIGURE,
     FORCE,
     cache_compiled_programs,
+    check_early,
     draw,
     figure_path,
     flag,
@@ -60,6 +61,7 @@ def _options() -> list[Any]:
         " --num-epochs 1,10",
     ),
     renamed={"--epochs": "--num-epochs"},
+    early=check_early,
 )
 def samplers_command(csv: str | None, figure: str | None, force: bool, **settings: Any) -> None:
     """Epsilon, mu and advantage of one training by every batch sampler, side by side.

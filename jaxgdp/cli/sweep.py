@@ -12,6 +12,7 @@ from .command import command
 from .options import (
     Argument,
     cache_compiled_programs,
+    check_early,
     flag,
     given,
     need,
@@ -78,6 +79,7 @@ def _options() -> list[Any]:
         "jaxgdp landscape --from sweep.zarr --figure regret.pdf",
     ),
     renamed={"--d": "--approximation"},
+    early=check_early,
 )
 def sweep_command(
     store: str, workers: float | None, scheduler: str | None, **settings: Any

@@ -126,6 +126,10 @@ def test_papers_are_those_of_the_package(capsys):
         ("landscape --num-steps 1.5", "num_steps must be a whole number >= 1, got 1.5"),
         ("bridge --epsilon-delta 1,1e-5 --rtol 2", "rtol must be in [1e-8, 1), got 2"),
         ("report --noise 1", "No such option"),
+        ("sweep --store x --num-steps 3 --noise-multiplier=0:2:3", "noise_multiplier must be a"),
+        ("samplers --dataset-size 9 --batch-size 2 --noise-multiplier -1", "got -1"),
+        ("calibrate --mu 1 --num-steps 3 --sampling-prob 512", "sampling_prob must be in (0, 1]"),
+        ("explore --live --output explore.html", "give one of --output and --live"),
     ],
 )
 def test_wrong_option_is_refused_before_jax_is_loaded(argv, mention):
