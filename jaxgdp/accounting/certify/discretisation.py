@@ -225,8 +225,10 @@ def _log_total(more: Float[Array, ""], error: Float[Array, ""]) -> _LogTotal:
     usable = more > -0.5
     more = xp.where(usable, more, 0.0)
     value = xp.log1p(more)
-    error = error / (1.0 + more) + LOG1P * UNIT * xp.abs(value)
-    return _LogTotal(value, xp.where(usable, error, xp.inf))
+    share = error / (1.0 + more)
+    # (|log(1 ± e)| ≤ e/(1 − e))
+    error = share / xp.maximum(1.0 - share, 0.5) + LOG1P * UNIT * xp.abs(value)
+    return _LogTotal(value, xp.where(usable & (share < 0.5), error, xp.inf))
 
 
 def _reach(ell: Float[Array, " points"]) -> Float[Array, " points"]:

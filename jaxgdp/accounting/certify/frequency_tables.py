@@ -19,7 +19,7 @@ from . import trig_tables
 _PROBES = 24
 NODES = 32  # nodes of the sums over one block
 _SMALL = 2**21  # entries of tables that are moved to a device
-_MADE = Recent(3 * 2**27)  # tables for the next bucket, on the host …
+_MADE = Recent(2**27)  # tables for the next bucket, on the host …
 _MOVED = Recent(2**28)  # … and on devices
 
 

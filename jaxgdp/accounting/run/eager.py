@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +22,7 @@ from .grids import grid_of, in_pieces
 from .rows import joined, take
 
 _IN_CACHE = 2**17  # numbers in an array of many rows, at most, that the host has close by
+_LARGE = 2**18  # numbers in a lattice after which what it took is given back
 _PLANNED = 128  # pieces of one component that are planned at once
 
 
@@ -62,6 +64,21 @@ def _keep_memory() -> None:
     largest block that was freed then keeps what large arrays leave for the next ones, instead of a
     new page fault for every page of each."""
     np.empty(2**21)
+
+
+@functools.cache
+def _trim() -> Callable[[int], int]:
+    """The C library's function that gives free memory back, where it has one."""
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return lambda kept: 0
+
+
+def _give_back_memory(grid: Any) -> None:
+    """After a large lattice, give free memory back: every thread's heap would keep its own."""
+    if grid.widest >= _LARGE:
+        _trim()(0)
 
 
 def _sums(steps: Any, tables: Any) -> low_frequencies.Sums:
@@ -124,7 +141,9 @@ class Eager:
             known = steps, _sums(steps, tables)
         swapped = _scalar(reverse)
         stage = lambda g, p, k: stages.half(g, p, grid, swapped, k)
-        return _looped(stage, _worked_on(grid), _components(groups))(groups, plans, known)
+        found = _looped(stage, _worked_on(grid), _components(groups))(groups, plans, known)
+        _give_back_memory(grid)
+        return found
 
     def read(
         self, parts: Any, plus: list, minus: list, rates: Rates, kind: Kind, pieces: int

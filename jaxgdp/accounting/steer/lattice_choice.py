@@ -21,8 +21,8 @@ _CHUNK = 2**19  # numbers in the largest array worked on at once
 _TOGETHER = 24  # half-curve pieces worked on at once, at most
 # of dense lattices: times the width promised at which a larger one than usual may do, and how many
 # times as large that is
-_NEAR = {"jump": (5.0, 2), "heavy": (5.0, 4), "whole": (5.0, 4)}
-_MOST_VERTICES = 2**16  # of one of those
+_NEAR = {"jump": (5.0, 2), "heavy": (5.0, 2), "whole": (5.0, 2)}
+_MOST_VERTICES = 2**17  # of all pieces of a dense lattice: reading takes a dozen arrays of them
 _FOCUSED_VERTICES = 8192  # of a dense lattice for one threshold
 _COARSE = 512  # … and of a sparse one that is no finer than foreseen
 _FOCUSED = (
@@ -418,7 +418,7 @@ def _dense(need: Needs, detail: float, pieces: int, largest: int, excess: float)
     most = max(sizes[-1], most_points(kind, sizes[-1], bool(need.focused), excess))
     size = next((size for size in sizes if size >= need.dense * detail), most)
     share = (2 if pieces == 1 else 8) if kind == "heavy" else 16
-    vertices = size // share if size <= sizes[-1] else _MOST_VERTICES
+    vertices = min(size // share, max(_MOST_VERTICES // 2 ** int(np.ceil(np.log2(pieces))), 512))
     return LatticeChoice(kind, vertices, 0, size, 0, 0, 0, pieces)
 
 

@@ -6,7 +6,12 @@ import pytest
 from mpmath import mpf
 
 from jaxgdp import SubsampledGaussian
-from jaxgdp.accounting.certify.discretisation import attack_weights, dominating_weights
+from jaxgdp.accounting.certify.discretisation import (
+    _of_both_totals,
+    _total_of_dominating,
+    attack_weights,
+    dominating_weights,
+)
 from jaxgdp.numerics.errors import UNIT
 from jaxgdp.pairs.cells import Cells, reverse
 
@@ -132,6 +137,44 @@ def test_log_of_the_total_is_as_exact_as_stated(index):
             for found, log_total in zip((upper, *lower), wanted, strict=True):
                 error = abs(mpf(float(found.log_total)) - log_total)
                 assert error <= found.roundoff, (mechanism, s, float(error), found.roundoff)
+
+
+@pytest.mark.parametrize(
+    "index", [*range(4), *(pytest.param(i, marks=pytest.mark.nightly) for i in range(4, 300))]
+)
+def test_total_by_both_masses_is_as_exact_as_stated(index):
+    rng = np.random.default_rng([SEED, index, 2])
+    mechanism, h, ell = random_step(rng)
+    s = float(np.exp(rng.uniform(np.log(1e-4), np.log(10.0)))) / h
+    s = min(s, 300.0 / float(np.max(np.abs(ell))))
+    cells, gap = cells_of(mechanism, ell), np.ones(len(ell))
+    swapped = reverse(cells, ell)._replace(dropped=np.zeros(len(ell) - 1))
+    with mpmath.workdps(DIGITS), np.errstate(all="ignore"):
+        exact = Exact(mechanism, ell)
+        for mine, own, of in ((cells, ell, exact), (swapped, -ell[::-1], exact.swapped())):
+            weights, lost = dominating_weights(mine, own, gap, s, 0.0)
+            below, mass = _masses(mine, own)
+            total = _total_of_dominating(mine, below, mass)._replace(at_infinity=lost)
+            found = _of_both_totals(weights, total, own, np.float64(s))
+            error = abs(mpf(float(found.value)) - of.log_total(mpf(s)))
+            assert error <= found.error, (mechanism, h, s, float(error), found.error)
+
+
+def _masses(cells, ell):
+    """What connect-the-dots takes from the cell below each point, and leaves there."""
+    below = np.append(min(cells.log_y[0] - ell[0], cells.log_x[0]), cells.log_x[1:-1])
+    share = np.concatenate([[1.0], cells.up, [0.0]])
+    stays = 1.0 - share[1:] - np.append(cells.dropped + np.zeros(len(ell) - 1), 0.0)
+    return below, np.exp(below) * share[:-1] + np.exp(cells.log_x[1:]) * stays
+
+
+def test_total_of_a_step_of_many_is_known_beyond_its_splits():
+    # (shares that connect-the-dots rounds may all be off to one side: T = 4e6 makes 2e-8 of that)
+    mechanism, ell = SubsampledGaussian(94.5, 2.4e-8), 2.5e-11 * np.arange(-120.0, 121.0)
+    upper, _ = dominating_weights(
+        cells_of(mechanism, ell), ell, np.ones(241), 1e7, 0.0, sums_to_one=True
+    )
+    assert upper.roundoff < 2.0 * UNIT
 
 
 def test_total_of_a_tiny_step_is_known_far_better_than_its_masses():
