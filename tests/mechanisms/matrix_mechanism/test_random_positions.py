@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import beta
 
 import jaxgdp
 from jaxgdp.mechanisms.matrix_mechanism import banded_below, markov_above, positions
@@ -13,18 +14,23 @@ COLUMN = COLUMN / np.linalg.norm(COLUMN)
 
 
 def simulated(covariance, epsilon, samples=200_000, seed=0):
-    """(low, high) of δ(ε) of removing and of adding, 5 standard errors apart."""
+    """(low, high) of δ(ε) of removing and of adding, each right with probability 1 − 1e-9.
+
+    δ is the mean of (1 − c/L)₊ with the record and of (1 − c·L)₊ without it, numbers in [0, 1]: a
+    coin that falls with such a probability has the same mean, and its count an exact interval
+    (Clopper & Pearson 1934)."""
     rng = np.random.default_rng(seed)
     number = len(covariance)
     root = np.linalg.cholesky(covariance + 1e-13 * np.eye(number)).T
-    u = rng.standard_normal((samples, number)) @ root
-    ratio = np.exp(u - 0.5 * np.diag(covariance)).mean(axis=1)
-    found = []
-    c = np.exp(epsilon)
-    for gain in (np.maximum(ratio - c, 0.0), np.maximum(1.0 - c * ratio, 0.0)):
-        # (and what is too rare to be met at all)
-        error = 5 * gain.std() / samples**0.5 + 20.0 / samples
-        found.append((gain.mean() - error, gain.mean() + error))
+    absent = rng.standard_normal((samples, number)) @ root
+    present = absent + covariance[rng.integers(number, size=samples)]
+    c, found = np.exp(epsilon), []
+    for u, sign in ((present, -1.0), (absent, 1.0)):
+        ratio = np.exp(u - 0.5 * np.diag(covariance)).mean(axis=1)
+        gain = np.maximum(1.0 - c * ratio**sign, 0.0)
+        heads = int(np.count_nonzero(rng.random(samples) < gain))
+        low = beta.ppf(5e-10, heads, samples - heads + 1) if heads else 0.0
+        found.append((low, beta.isf(5e-10, heads + 1, samples - heads)))
     return found
 
 
