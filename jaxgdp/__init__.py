@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from .bracket import Bracket
     from .calibration import BlackBox, Calibration, calibrate
+    from .grids.compare_implementations import compare_implementations
     from .grids.compare_samplers import compare_samplers
     from .grids.compare_strategies import compare_strategies
     from .grids.sweep import sweep
@@ -123,6 +124,7 @@ __all__ = [
     "audit",
     "bridge",
     "calibrate",
+    "compare_implementations",
     "compare_samplers",
     "compare_strategies",
     "compose",
@@ -153,6 +155,7 @@ _HOMES = {
     "BlackBox": "calibration",
     "Calibration": "calibration",
     "calibrate": "calibration",
+    "compare_implementations": "grids.compare_implementations",
     "compare_samplers": "grids.compare_samplers",
     "compare_strategies": "grids.compare_strategies",
     "Measured": "measure",

@@ -178,6 +178,9 @@ def _precision(tables: np.ndarray) -> np.ndarray:
     found = np.empty(tables.shape)
     for index in np.ndindex(tables.shape):
         table: Any = tables[index]
+        if len(table.loss) == 1:  # (a single loss, 0)
+            found[index] = 0.0
+            continue
         mu = np.asarray(largest_mu(np.log(table.p), np.log(table.p) + table.loss))
         found[index] = square_above(mu * (1.0 + 4.0 * table.error) + 4.0 * table.error)
     return found

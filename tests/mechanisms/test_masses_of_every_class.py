@@ -348,8 +348,26 @@ def _open(ell, end):
 @pytest.mark.parametrize("name", sorted(known_mechanisms()))
 def test_tails_are_as_exact_as_stated_and_no_lost_mass_is_too_small(name):
     rng = np.random.default_rng(sum(map(ord, name)))
-    for _ in range(_FEW.get(name, 12)):
-        mechanism, law = _drawn(name, rng)
+    _check_masses(name, rng, (_drawn(name, rng) for _ in range(_FEW.get(name, 12))))
+
+
+_LARGER = {  # class → a setting with a larger table than that of every day
+    "DrawnBatchSize": lambda: jaxgdp.DrawnBatchSize(1.0, 0.1, 1000),
+    "ThresholdedGaussian": lambda: jaxgdp.ThresholdedGaussian(2.0, 12.0, 3),
+    "ShuffledReports": lambda: jaxgdp.ShuffledReports(4.0, 20_000, "16-ary"),
+}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", sorted(_LARGER))
+def test_tails_of_larger_settings_are_as_exact_as_stated(name):
+    (pair, _), *_ = _LARGER[name]().gathered(1.0)
+    rng = np.random.default_rng(sum(map(ord, name)))
+    _check_masses(name, rng, [(pair, _table(pair))] * 12)
+
+
+def _check_masses(name, rng, drawn):
+    for mechanism, law in drawn:
         mechanism = mechanism.canonical()
         ell = _lattice(law, rng)
         end = float(rng.choice(np.append(ell, [np.inf, 0.0])))
