@@ -82,6 +82,8 @@ def binomial(number: int, prob: float, rest: float | None = None) -> Law:
         number: n ≥ 0.
         prob: p in [0, 1].
         rest: 1 − p, to its own digits; computed where left out.
+
+    Method: docs/method/shuffled-reports.md#table
     """
     rest = 1.0 - prob if rest is None else rest
     if number == 0 or prob == 0.0:

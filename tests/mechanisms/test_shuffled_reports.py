@@ -115,7 +115,7 @@ def test_public_example():
 
 
 @pytest.mark.nightly
-def test_a_thousand_million_users():
+def test_reports_of_a_thousand_million_users():
     for randomizer in ("any", "16-ary", "binary"):
         found = jaxgdp.mu(jaxgdp.ShuffledReports(4.0, 10**9, randomizer))
         assert 0.0 < found.lower <= found.upper <= 1.5 * found.lower < 6e-4
