@@ -16,7 +16,9 @@ from .batch import halves_compiled
 from .executors import EAGER, Executor
 from .rows import take
 
-_SMALL = 128  # settings of a block of NumPy's: some tenths of a second
+# settings of NumPy's first block, which take some tenths of a second, and doublings of it that later
+# ones have: what many settings have in common is then done for more of them at once
+_SMALL, _DOUBLINGS = 128, 2
 _LARGE = 1024  # … of one by compiled programs, which lose a little with each
 
 
@@ -27,18 +29,19 @@ def in_blocks(groups: tuple, executor: Executor | None) -> Iterator[Array]:
         groups: ``Composition.stacked()`` with leaves of shape (settings, components).
         executor: the one that was named, or None.
     """
-    number, first = groups[0][1].shape[0], 0
+    number, first, blocks = groups[0][1].shape[0], 0, 0
     while first < number:
-        size = min(_size(groups, executor), number - first)
+        size = min(_size(groups, executor, blocks), number - first)
         if number - first - size < size // 2:
             size = number - first  # (no small rest)
         with expecting(number - first - size):
             yield np.arange(first, first + size)
-        first += size
+        first, blocks = first + size, blocks + 1
 
 
-def _size(groups: tuple, executor: Executor | None) -> int:
+def _size(groups: tuple, executor: Executor | None, before: int) -> int:
+    """Settings of a block after so many others."""
     small = executor is EAGER
     if executor is None:
         small = not halves_compiled(take(groups, slice(0, 1)))
-    return _SMALL if small else _LARGE
+    return _SMALL << min(before, _DOUBLINGS) if small else _LARGE
