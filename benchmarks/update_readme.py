@@ -14,7 +14,8 @@ import first_answer
 import numpy as np
 import scale_speed
 import training_speed
-from landscape_speed import ROOT, table
+from landscape_speed import ROOT
+from landscape_table import table
 
 BEGIN, END = "<!-- benchmark:begin -->", "<!-- benchmark:end -->"
 RESULTS = ROOT / "benchmarks" / "results"

@@ -90,6 +90,7 @@ def test_tables_are_those_of_the_stored_measurements(monkeypatch):
         "update_readme",
         "accuracy",
         "landscape_speed",
+        "landscape_table",
         "composition_speed",
         "calibration_speed",
         "first_answer",
