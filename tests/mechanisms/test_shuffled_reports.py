@@ -75,6 +75,8 @@ def test_extreme_randomisers_show_no_more_than_clones():
         found = jaxgdp.delta(jaxgdp.ShuffledReports(epsilon, users), epsilon=EPSILONS)
         truth = most_shown(rows, users)
         assert np.all(truth <= found.upper * (1.0 + 1e-9) + 1e-15)
+        if np.allclose(rows[0], rows[1]):
+            continue
         pair = jaxgdp.ShuffledReports(epsilon, users, rows[:2])
         assert np.all(jaxgdp.delta(pair, epsilon=EPSILONS).lower <= truth * (1.0 + 1e-6) + 1e-15)
 
