@@ -1,8 +1,8 @@
 """How close attacks on one training run come to the certified μ, over several seeds.
 
-    python benchmarks/audit_attacks.py --adult adult.csv            # all pieces that are missing
-    python benchmarks/audit_attacks.py --pieces 1                   # one more piece, under a minute
-    python benchmarks/audit_attacks.py --table                      # what is stored, as tables
+    python benchmarks/attacks.py --adult adult.csv            # all pieces that are missing
+    python benchmarks/attacks.py --pieces 1                   # one more piece, under a minute
+    python benchmarks/attacks.py --table                      # what is stored, as tables
 
 A piece is one data set, one noise multiplier and one seed of ``examples/audit_attacks.py``. Numbers
 of right guesses are stored (``benchmarks/results/audits/attacks.json``), so that every bound can be
