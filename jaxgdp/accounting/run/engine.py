@@ -80,8 +80,9 @@ def answer(
     executor, progress = executor or executors.by_name(None), progress or (lambda done: None)
     known = closed_forms.find(groups)
     number, left = len(known), np.array([each is None for each in known])
-    long = without_lattice.served(groups, left)
+    # (jumps first: what is far from private by them is seldom so by quadratures of its loss)
     jumps = left & without_lattice.jumps_tell(groups, question)
+    long = without_lattice.served(groups, left & ~jumps)
     if np.all(left) and not np.any(long.tried | jumps):
         return _by_lattices(groups, question, progress, max_size, executor)
     # a curve in closed form needs no lattice, nor do most very long runs
