@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -177,7 +177,7 @@ def _joined(found: Table | None, parts: list[tuple[Array, Array]], points: Array
         table = table._replace(
             loss=np.append(found.loss, table.loss), p=np.append(found.p, table.p), error=found.error
         )
-    return dominating(table, points)
+    return dominating(table, np.asarray(points))
 
 
 class Event(NamedTuple):
@@ -248,7 +248,8 @@ def sums_table(number: int, each: float, first: Added, second: Added) -> Table:
     steps = sum_of_steps(number, each)
     last = len(steps.mass)
     size = np.abs(np.arange(-last, last + 1))
-    mass, ratio = np.append(steps.mass, 0.0), np.append(steps.ratio, [0.0, 0.0])
+    mass: Any = np.append(steps.mass, 0.0)
+    ratio: Any = np.append(steps.ratio, [0.0, 0.0])
     # s(|z|) and its neighbours over the one nearer to 0; over s(0) at 0
     closer = np.maximum(size, 1) - 1
     inner = np.where(size > 0, 1.0, ratio[0])
@@ -269,15 +270,14 @@ def sums_table(number: int, each: float, first: Added, second: Added) -> Table:
 def _attack(p: Array, loss: Array, error: float) -> Table:
     """Masses under both laws, fewer if there are many."""
     some = (p > _LEAST) & (loss > -600.0)  # (what is left out only weakens an attack)
-    p, loss = p[some], loss[some]
-    order = np.argsort(loss, kind="stable")
-    p, loss = p[order], loss[order]
+    order = np.argsort(loss[some], kind="stable")
+    p, loss = np.asarray(p)[some][order], np.asarray(loss)[some][order]
     apart = 64.0 * UNIT
     table = Table(loss, p, p * np.exp(loss), 0.0, 0.0, error + apart, 4.0 * LONG_BINOMIAL[0])
     if len(loss) <= _MOST:
         return table
     spread = np.sqrt(np.sum(p * loss**2))
-    return merged(table, _losses(float(spread), float(np.max(np.abs(loss)))))
+    return merged(table, np.asarray(_losses(float(spread), float(np.max(np.abs(loss))))))
 
 
 def swapped(table: Table) -> Table:

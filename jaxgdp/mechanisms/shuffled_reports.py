@@ -170,7 +170,8 @@ def _randomizer(value: ArrayLike | str, epsilon: float) -> Any:
             f"randomizer must hold laws within a factor of e^epsilon = {np.exp(epsilon):.6g} of"
             " each other: raise epsilon to that of the randomiser"
         )
-    return tuple(map(tuple, laws.tolist()))
+    first, second = (np.ravel(law).tolist() for law in np.vsplit(laws, 2))
+    return tuple(first), tuple(second)
 
 
 def _precision(tables: np.ndarray) -> np.ndarray:
