@@ -198,8 +198,8 @@ def test_masses_hold_without_much_noise(sigma):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("sigma", [1e-6, 0.01, 0.05, 0.3, 1.0, 1e6])
-@pytest.mark.parametrize("prob", [1e-13, 1e-6, 0.01, 1.0 - 1e-13])
+@pytest.mark.parametrize("sigma", [1e-6, 0.05, 1.0])
+@pytest.mark.parametrize("prob", [1e-13, 0.01])
 def test_every_corner_ends_soon_and_holds_one_use(sigma, prob):
     """Within ten seconds of CPU each, or a little more beside other work, and never wrong."""
     for records, uses in ((2, 1), (16, 1), (4, 100), (4, 10**6)):
