@@ -16,8 +16,8 @@ from .batch import halves_compiled
 from .executors import EAGER, Executor
 from .rows import take
 
-# settings of NumPy's first block, which take some tenths of a second, and doublings of it that later
-# ones have: what many settings have in common is then done for more of them at once
+# settings of NumPy's first block, which take some tenths of a second, and doublings of it that
+# later ones have: what many settings have in common is then done for more of them at once
 _SMALL, _DOUBLINGS = 128, 2
 _LARGE = 1024  # … of one by compiled programs, which lose a little with each
 
