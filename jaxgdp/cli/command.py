@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 else:
     try:
         import click
+
+        from .known_options import refuse_unknown
     except ImportError:  # (the command line says which extra has it)
         click = None
 
@@ -45,6 +47,7 @@ if click is not None:
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
             now = [self._present(text) for text in args]
             if self.make is not None and self.early is not None:
+                refuse_unknown(str(self.name), now, ctx)
                 self.early(now)
             return super().parse_args(ctx, now)
 

@@ -5,6 +5,7 @@ old names work, and wrong numbers are refused before JAX is loaded.
 from __future__ import annotations
 
 import dataclasses
+import json
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ pytest.importorskip("click")
 
 import jaxgdp
 from jaxgdp import arguments
-from jaxgdp.cli import app, main
+from jaxgdp.cli import app, known_options, main
 from jaxgdp.cli.command import COMMANDS
 from jaxgdp.quantities import registry
 from jaxgdp.report import formats
@@ -126,6 +127,9 @@ def test_papers_are_those_of_the_package(capsys):
         ("landscape --num-steps 1.5", "num_steps must be a whole number >= 1, got 1.5"),
         ("bridge --epsilon-delta 1,1e-5 --rtol 2", "rtol must be in [1e-8, 1), got 2"),
         ("report --noise 1", "No such option"),
+        ("calibrate --epsilom 3", "No such option '--epsilom'"),
+        ("sweep --store=x --nois 3", "No such option '--nois'"),
+        ("samplers --batch 3", "Did you mean"),
         ("sweep --store x --num-steps 3 --noise-multiplier=0:2:3", "noise_multiplier must be a"),
         ("samplers --dataset-size 9 --batch-size 2 --noise-multiplier -1", "got -1"),
         ("calibrate --mu 1 --num-steps 3 --sampling-prob 512", "sampling_prob must be in (0, 1]"),
@@ -140,6 +144,16 @@ def test_wrong_option_is_refused_before_jax_is_loaded(argv, mention):
     command = [sys.executable, "-c", code, *argv.split()]
     found = subprocess.run(command, capture_output=True, text=True)
     assert found.returncode == 2 and mention in found.stderr, found.stderr
+
+
+def test_stored_names_of_options_are_those_of_the_registries():
+    assert json.loads(known_options.PATH.read_text(encoding="utf-8")) == known_options.found(), (
+        'python -c "from jaxgdp.cli import known_options; known_options.write()"'
+    )
+
+
+def test_option_registered_after_import_is_no_unknown_one():
+    known_options.refuse_unknown("calibrate", ["--of-a-later-target=1"], None)
 
 
 def test_executor_help_lists_all():
