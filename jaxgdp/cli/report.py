@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +105,7 @@ def report_command(
     if reader is not None:
         _no_form(form, short, metadata, stored)
     kind, path = _form(form, short, output, force, metadata)
+    reader_text = None if reader is None else _for_reader(reader, path)
     if stored is not None:
         with working("loading") as shown:
             settings |= {"prove": True} if prove else {}
@@ -122,8 +124,10 @@ def report_command(
             shown.describe("proving")
             result = prove_report(result).report
         shown.describe("writing")
-        if reader is not None:
-            text = _for_reader(result, reader, path)
+        if reader_text is not None:
+            text = reader_text(result)
+            if path is not None:
+                path.write_text(text + "\n", encoding="utf-8")
         else:
             if path is not None:
                 kind.save(result, path, **about)
@@ -162,19 +166,12 @@ def _no_form(form: str | None, short: list[str], metadata: str | None, stored: s
         )
 
 
-def _for_reader(result: Report, reader: str, path: Path | None) -> str:
-    """The text for one kind of reader, written to a file if there is one."""
+def _for_reader(reader: str, path: Path | None) -> Callable[[Report], str]:
+    """What makes the text for one kind of reader."""
     from ..report.audience import named as audience
 
     chosen = audience(reader)
-    html = path is not None and path.suffix.lower() == ".html"
-    if html and chosen.page is None:
-        ending = ".tex" if reader == "paper" else ".md"
-        raise ValueError(f"--for {reader} is text: let --output end in {ending}")
-    text = chosen.page(result) if html and chosen.page else chosen.text(result)
-    if path is not None:
-        path.write_text(text + "\n", encoding="utf-8")
-    return text
+    return chosen.text if path is None else chosen.of_path(path)
 
 
 def _form(

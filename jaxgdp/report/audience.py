@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..numerics.rounding import rounded_outward
@@ -24,12 +25,30 @@ class Audience(NamedTuple):
     Attributes:
         name: as users write it.
         text: report → text.
+        endings: of files that may hold the text.
         page: report → HTML page; None where there is only text.
     """
 
     name: str
     text: Callable[[Report], str]
+    endings: tuple[str, ...]
     page: Callable[[Report], str] | None = None
+
+    def of_path(self, path: Path) -> Callable[[Report], str]:
+        """What writes a file of that ending.
+
+        Raises:
+            ValueError: no text of this kind belongs into such a file.
+        """
+        ending = path.suffix.lower()
+        if self.page is not None and ending == ".html":
+            return self.page
+        if ending not in (*self.endings, ".txt", ""):
+            endings = [*self.endings, *([".html"] if self.page is not None else [])]
+            raise ValueError(
+                f"--for {self.name}: let --output end in {' or '.join(endings)}, got {path.name!r}"
+            )
+        return self.text
 
 
 def _delta(report: Report) -> float:
@@ -97,9 +116,9 @@ def card(report: Report) -> str:
 AUDIENCES = {
     each.name: each
     for each in (
-        Audience("legal", legal, _legal_page),
-        Audience("paper", paper),
-        Audience("card", card),
+        Audience("legal", legal, (".md",), _legal_page),
+        Audience("paper", paper, (".tex",)),
+        Audience("card", card, (".md",)),
     )
 }
 

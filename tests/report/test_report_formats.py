@@ -441,6 +441,10 @@ def test_file_is_not_replaced_unasked(capsys, tmp_path, monkeypatch):
         (["--format", "html", "--json"], "give --format or --json, not both"),
         (["--metadata", "a.toml"], "--metadata belongs to --format registry"),
         (["--output", "no/such/folder.md"], "--output must lie in an existing folder"),
+        (["--for", "card", "--output", "a.pdf"], "let --output end in .md, got 'a.pdf'"),
+        (["--for", "card", "--output", "a.html"], "let --output end in .md, got 'a.html'"),
+        (["--for", "paper", "--output", "a.md"], "let --output end in .tex, got 'a.md'"),
+        (["--for", "legal", "--output", "a.pdf"], "let --output end in .md or .html, got 'a.pdf'"),
     ],
 )
 def test_bad_formats(argv, mention, capsys):
