@@ -46,7 +46,8 @@ def epsilon(log_d: Array, mu: Array | float, side: float) -> Array:
         take = lambda k: xp.take_along_axis(ends, k[..., None], -1)[..., 0]
         return take(first), take(first + 1)
 
-    low, high = xp.fori_loop(0, _ROUNDS, narrow, (xp.zeros_like(top), top))
+    done = lambda ends: ends[1] <= ends[0]  # (as where no part is Gaussian)
+    low, high = xp.fori_loop(0, _ROUNDS, narrow, (xp.zeros_like(top), top), done)
     return xp.where(known, xp.where(side > 0.0, high, low), xp.inf)
 
 
