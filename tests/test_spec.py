@@ -113,7 +113,7 @@ def examples():
     run = jaxgdp.compose([(jaxgdp.Gaussian(2.0), 3), jaxgdp.Laplace([1.0, 2.0])])
     values |= {"size_known": False, "max_cells": 3, "strict": True, "max_keys": 2}
     values |= {"mechanism": run, "runs": jaxgdp.runs.NegativeBinomial(10.0, 0.5)}
-    values |= {"strategy": [1.0, 0.5]}
+    values |= {"strategy": [1.0, 0.5], "num_users": 50, "randomizer": "binary"}
     values |= {"participation": "MinSeparation(separation=3, max_participations=2)"}
     for name, cls in spec.known_mechanisms().items():
         yield name, {field.name: values.get(field.name, np.pi) for field in dataclasses.fields(cls)}
