@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import click
+
+    from .known_options import refuse_unknown
 else:
     try:
         import click
