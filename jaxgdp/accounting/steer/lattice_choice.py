@@ -189,7 +189,7 @@ def _within(lattice: LatticeChoice, points: float) -> LatticeChoice:
 SIZES = {
     "heavy": (14, 16, 18, 20),
     "whole": (13, 16, 18, 20),
-    "jump": (13, 20),
+    "jump": (13, 19),  # (these have twice as many arrays)
 }  # of dense lattices
 
 
@@ -299,7 +299,8 @@ def most_points(kind: str, largest: int, focused: bool, excess: float) -> int:
     Tasks about one threshold that need not much more than the largest of all get as many as memory
     allows; a lattice for what takes a jump has more arrays."""
     usual, (near, times) = 2 ** SIZES[kind][-1], _NEAR[kind]
-    return usual * times if focused and excess <= near and usual <= largest else min(largest, usual)
+    free = largest >= 2 ** max(sizes[-1] for sizes in SIZES.values())  # no limit of the user's own
+    return usual * times if focused and excess <= near and free else min(largest, usual)
 
 
 def choose_each(need: NeedsOfSides, one: Callable[[Needs], LatticeChoice]) -> Lattices:

@@ -297,9 +297,9 @@ def test_compiling_pays_for_many_passes():
 
 
 @pytest.mark.parametrize(
-    "kind, near, far, times", [("jump", 3.0, 50.0, 2), ("heavy", 3.0, 50.0, 2)]
+    "kind, near, far, usual", [("jump", 3.0, 50.0, 2**19), ("heavy", 3.0, 50.0, 2**20)]
 )
-def test_point_task_gets_more_points_where_they_will_do(kind, near, far, times):
+def test_point_task_gets_more_points_where_they_will_do(kind, near, far, usual):
     need = Needs(3e6, 3e6, 1e9, 512.0, 10.0, 10.0, 32.0, 2000.0, False, True, kind == "jump")
 
     def choice(task: Task) -> LatticeChoice:
@@ -307,8 +307,8 @@ def test_point_task_gets_more_points_where_they_will_do(kind, near, far, times):
 
     task = one_threshold(0, 0, 5.0, 2000.0, RULES)
     first = choice(task)
-    assert first.kind == kind and first.size == 2**20
-    for excess, points in ((near, times * 2**20), (far, 2**20)):
+    assert first.kind == kind and first.size == usual
+    for excess, points in ((near, 2 * usual), (far, usual)):
         decision = refine(task, passed(excess, first, threshold=5.0, spread=1.0), RULES, choice)
         again = choice(decision.task)
         assert again.size == points and (decision.action == RUN) == (points > first.size)
