@@ -1,13 +1,14 @@
 """Options of commands whose options come from registries: names that are known before these, and
-JAX with them, are loaded.
+JAX with them, are loaded. They are stored beside this file, and written again by
 
-    python -c "from jaxgdp.cli import known_options; known_options.write()"     # writes them again
+    python -c "from jaxgdp.cli import app, known_options; known_options.write(app.commands)"
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,19 +34,16 @@ def refuse_unknown(command: str, typed: list[str], context: Any) -> None:
             raise click.NoSuchOption(name, possibilities=names, ctx=context)
 
 
-def found() -> dict[str, list[str]]:
-    """The names as the registries have them."""
-    from .app import app
-    from .command import COMMANDS
-
-    context = click.Context(app)
+def of_registries(commands: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The names as the registries have them, of the commands that look here first."""
+    context = click.Context(click.Group())
     return {
         name: sorted({flag for one in command.get_params(context) for flag in one.opts})
-        for name, command in COMMANDS.items()
+        for name, command in commands.items()
         if command.early is not None
     }
 
 
-def write() -> None:
+def write(commands: Mapping[str, Any]) -> None:
     """Store the names as the registries have them now."""
-    PATH.write_text(json.dumps(found(), indent=1) + "\n", encoding="utf-8")
+    PATH.write_text(json.dumps(of_registries(commands), indent=1) + "\n", encoding="utf-8")

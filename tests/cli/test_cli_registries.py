@@ -147,9 +147,8 @@ def test_wrong_option_is_refused_before_jax_is_loaded(argv, mention):
 
 
 def test_stored_names_of_options_are_those_of_the_registries():
-    assert json.loads(known_options.PATH.read_text(encoding="utf-8")) == known_options.found(), (
-        'python -c "from jaxgdp.cli import known_options; known_options.write()"'
-    )
+    stored = json.loads(known_options.PATH.read_text(encoding="utf-8"))
+    assert stored == known_options.of_registries(app.commands), known_options.__doc__
 
 
 def test_option_registered_after_import_is_no_unknown_one():
