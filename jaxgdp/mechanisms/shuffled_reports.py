@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
+from ..numerics.errors import UNIT
 from ..numerics.normal import square_above
 from ..numerics.pytree import put, unchecked
 from ..numerics.recent import Recent
@@ -229,16 +230,19 @@ def _halves(users: int, low: float, high: float) -> list[Table]:
 
 def _of_laws(ratio: float, users: int, laws: Array) -> tuple[Table, list[Table]]:
     """Two laws of a report: what exceeds in each is a and b, the rest covers itself."""
+    if np.array_equal(laws[0], laws[1]):
+        return NOTHING, [NOTHING] * 4
     laws = laws / np.sum(laws, axis=1, keepdims=True)
     some = np.all(laws > 0.0, axis=0)
     ratio = max(ratio, float(np.max(np.exp(np.abs(np.log(laws[0][some] / laws[1][some]))))))
-    gap = 0.5 * float(np.sum(np.abs(laws[0] - laws[1])))
-    if gap < 1e-12:
-        return NOTHING, [NOTHING] * 4
+    # (rounded up by what dividing and adding may have lost, which counts where laws are close)
+    gap = 0.5 * float(np.sum(np.abs(laws[0] - laws[1]))) + 8.0 * len(laws[0]) * UNIT
     each = min(gap * (1.0 + _ROOM) / (ratio - 1.0), 1.0 / (ratio + 1.0))
     rest = max(1.0 - (ratio + 1.0) * each, 0.0)
     above = dominating_table(users, Clones(ratio, each, rest / ratio, rest))
     more = laws[1] > laws[0]
+    if gap < 1e-12:  # (too close for an attack whose probabilities are rounded)
+        return above, [NOTHING] * 4
     first, second = (Event(float(sum(law[more])), float(sum(law[~more]))) for law in laws)
     one = counts_table(users, first, second)
     other = swapped(counts_table(users, Event(*second[::-1]), Event(*first[::-1])))

@@ -2,6 +2,7 @@
 
 import itertools
 from collections import defaultdict
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -79,6 +80,17 @@ def test_extreme_randomisers_show_no_more_than_clones():
             continue
         pair = jaxgdp.ShuffledReports(epsilon, users, rows[:2])
         assert np.all(jaxgdp.delta(pair, epsilon=EPSILONS).lower <= truth * (1.0 + 1e-6) + 1e-15)
+
+
+@pytest.mark.parametrize("laws", [[[0.5, 0.5], [0.5 + 1e-13, 0.5 - 1e-13]],
+                                  [[1.0 - 1e-15, 1e-15], [1.0 - 2e-15, 2e-15]]])  # fmt: skip
+def test_nearly_equal_laws_of_a_report_show_their_difference(laws):
+    first, second = ([Fraction(x) for x in law] for law in laws)
+    first, second = ([x / sum(law) for x in law] for law in (first, second))
+    shown = sum(max(b - a, 0) for a, b in zip(first, second, strict=True))
+    alone = jaxgdp.ShuffledReports(1.0, 1, randomizer=laws)
+    found = jaxgdp.delta(alone, epsilon=0.0)
+    assert 0 < shown and Fraction(float(found.lower)) <= shown <= Fraction(float(found.upper))
 
 
 def test_equal_laws_of_a_report_show_nothing():
