@@ -27,6 +27,7 @@ from .between import around, grid, growth, open_gaps
 from .correlated import refuse_own_noise, run_of
 from .float32 import above, below
 from .goals import Limit, checked_target, score
+from .knots import thinned
 from .runs import Sampler
 from .stopping import candidates, last_within
 from .table import looked_up, monotone
@@ -55,6 +56,9 @@ class Plan:
         wide: how many computed numbers of steps are wider than ``rtol``; their brackets hold all
             the same.
         refines: whether :meth:`at` computes what is missing; not where ``every`` was given.
+        stops: what :meth:`max_steps_within` returned.
+        lines: whether sides are lines between the numbers of steps, of which few are then enough:
+            in compiled functions and on devices.
     """
 
     steps: Int[Array, " computed"]
@@ -69,6 +73,8 @@ class Plan:
     sampler: tuple = ()
     drawn_by: Any = None
     refines: bool = False
+    stops: tuple[int, ...] = ()
+    lines: bool = False
 
     def __repr__(self) -> str:
         names = ("noise_multiplier", "sampling_prob")
@@ -224,8 +230,9 @@ class Plan:
         ``rtol`` of 1e-3, at every step. A number of steps that is not close to a computed one is
         computed when it is looked up, with a few around it, and remembered (30 to 300 ms, once).
         Where ``step`` is traced, or the plan goes into a compiled function or onto a device, all
-        that are missing are computed before, and the look-up is a gather. With ``every`` given,
-        nothing more is computed.
+        that are missing are computed before, and what is looked up are certified lines between a
+        few numbers of steps (1 kB or so), which are as close. With ``every`` given, nothing more is
+        computed.
 
         Between computed numbers of steps, the side that grows is that of the next computed one and
         the other side that of the one before: right, as more steps never are more private. At a
@@ -263,7 +270,7 @@ class Plan:
         on_host = table._by_numpy() and not isinstance(step, jax.Array)
         brackets = {name: Bracket(table.lower[name], table.upper[name]) for name in table.upper}
         xp = np if on_host else jnp
-        return looked_up(table.steps, brackets, step, self.max_steps, xp)
+        return looked_up(table.steps, brackets, step, self.max_steps, xp, table.lines)
 
     def _growth(self) -> Array:
         """What safe sides grow by from each computed number of steps to the next."""
@@ -274,7 +281,7 @@ class Plan:
     def _close_to(self, asked: Array) -> Plan:
         """The plan, so far as it is known, with what is missing to be close to ``measure``."""
         plan = self._latest()
-        if not self.refines or not plan._by_numpy():
+        if not self.refines or plan.lines or not plan._by_numpy():
             return plan
         inside = asked[(asked > 0) & (asked < self.max_steps)].astype(np.int64)
         inside = inside[plan._misses(inside)]
@@ -299,12 +306,24 @@ class Plan:
     def _complete(self) -> Plan:
         """The plan with no gap left, for look-ups that are compiled."""
         plan = self._latest()
-        while self.refines and plan._by_numpy():
+        while self.refines and not plan.lines and plan._by_numpy():
             wanted = grid(plan.steps, plan._growth(), self._run.period)
             if not len(np.setdiff1d(wanted, np.asarray(plan.steps))):
                 break
             plan = self._known_with(wanted)
-        return plan
+        return plan._thinned()
+
+    def _thinned(self) -> Plan:
+        """The plan as lines between few numbers of steps, where they are fewer."""
+        if not self.refines or self.lines or not self._by_numpy():
+            return self
+        brackets = {name: Bracket(self.lower[name], self.upper[name]) for name in self.upper}
+        found = thinned(self.steps, brackets, self.stops)
+        if found is None:
+            return self
+        lower = {name: bracket.lower for name, bracket in found[1].items()}
+        upper = {name: bracket.upper for name, bracket in found[1].items()}
+        return dataclasses.replace(self, steps=found[0], lower=lower, upper=upper, lines=True)
 
     def _known_with(self, steps: Array) -> Plan:
         """The plan with more numbers of steps, which it remembers; also while JAX traces."""
@@ -369,7 +388,7 @@ class Plan:
             lower[name], upper[name] = full if not of.monotone else monotone(full, of.grows)
         steps = steps[order].astype(np.int32)
         return dataclasses.replace(
-            self, steps=steps, lower=lower, upper=upper, wide=self.wide + wide
+            self, steps=steps, lower=lower, upper=upper, wide=self.wide + wide, lines=False
         )
 
     def _table(self, name: str) -> Bracket:
@@ -462,9 +481,11 @@ class Plan:
             ends = {first: float(scores[last]), second: float(scores[last + 1])}
             plan = plan.refined(period * np.asarray(candidates(*ends, ends, tries)), progress)
             tries += 1
+        stop = int(computed[last]) if last >= 0 else 0
+        plan = dataclasses.replace(plan, stops=tuple(sorted({*plan.stops, stop} - {0})))
         # (the one thing a plan ever learns; its fields stay as they were made)
         object.__setattr__(self, "_known", plan)
-        return int(computed[last]) if last >= 0 else 0
+        return stop
 
     def _search(self, target: Target, most: int, progress: Count | None) -> int:
         """The last step up to ``most`` within a target beyond the table's quantities."""

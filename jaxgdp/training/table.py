@@ -10,6 +10,7 @@ import numpy as np
 from ..bracket import Bracket
 from ..numerics.shapes import Array, Int
 from ..quantities.registry import named
+from .knots import drawn
 
 
 def monotone(bracket: Bracket, grows: bool) -> Bracket:
@@ -26,6 +27,7 @@ def looked_up(
     step: Array,
     max_steps: int,
     xp: Any,
+    lines: bool = False,
 ) -> dict[str, Bracket]:
     """The brackets after numbers of steps, on the safe side between computed ones.
 
@@ -35,6 +37,7 @@ def looked_up(
         step: integers of any shape; may be traced.
         max_steps: beyond it, and below 0, the safe side is the worst possible value.
         xp: NumPy, or JAX's.
+        lines: whether the table is of knots, of :func:`thinned`: sides are lines between them.
     """
     # compared in the step's own type, which may hold no max_steps, or numbers that int32 does not
     beyond = step < 0
@@ -47,13 +50,20 @@ def looked_up(
     how = {} if xp is np else {"method": "scan_unrolled"}
     after = xp.searchsorted(steps, inside, **how)
     before = xp.where(steps[after] > inside, after - 1, after)
+    way = xp.maximum(steps[after] - steps[before], 1).astype(np.float32)
+    share = (inside - steps[before]).astype(np.float32) / way
     found = {}
     scalar = () if xp is np else ...
     for name, (low, high) in brackets.items():
         lower, upper, of = xp.asarray(low), xp.asarray(high), named(name)
         worst = np.float32(of.worst)
-        if not of.grows:
-            found[name] = Bracket(xp.where(beyond, worst, lower[after])[scalar], upper[before])
-        else:
-            found[name] = Bracket(lower[before], xp.where(beyond, worst, upper[after])[scalar])
+        safe, other = (upper, lower) if of.grows else (lower, upper)
+        best, far = safe[after], other[before]
+        if lines:
+            # (rounded, but not beyond the knot)
+            sooner, nearer = (xp.minimum, xp.maximum) if of.grows else (xp.maximum, xp.minimum)
+            best = sooner(drawn(safe[before], best, share, best, xp), best)
+            far = nearer(drawn(far, other[after], share, far, xp), far)
+        best = xp.where(beyond, worst, best)[scalar]
+        found[name] = Bracket(far, best) if of.grows else Bracket(best, far)
     return found

@@ -375,6 +375,26 @@ def test_look_up_computes_what_it_needs_and_remembers_it():
     assert sum(leaf.nbytes for leaf in known._leaves()) < 4 * 1200
 
 
+@pytest.mark.parametrize("number, most", [(160, 500), (1200, 1000)])
+def test_compiled_table_is_small_for_short_and_long_runs(number, most):
+    plan = plan_budget(10.0, 1.0, number)
+    table = sum(leaf.nbytes for leaf in jax.tree.leaves(plan))
+    assert table < most < sum(leaf.nbytes for leaf in plan._latest()._leaves())
+
+
+def test_table_of_lines_stays_right_when_it_is_copied_refined_and_searched():
+    plan = plan_budget(10.0, 1.0, 400, "mu")
+    stop = plan.max_steps_within(mu=1.0)
+    copy = jax.tree.map(np.array, plan)
+    assert copy.lines and len(copy.steps) < 60
+    steps = np.arange(1, 401)
+    for now in (copy, copy.refined([250]), jax.tree.map(jnp.asarray, plan)):
+        upper = np.asarray(now.at(steps)["mu"].upper, np.float64)
+        assert np.all(upper >= np.sqrt(steps) / 10.0) and np.all(upper[:stop] <= 1.0)
+        assert np.all(upper <= 1.005 * (1 + 1e-3) * np.sqrt(steps) / 10.0)
+    assert copy.max_steps_within(mu=1.0) == stop
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     "sigma, p, number, names, asked",
