@@ -16,6 +16,7 @@
     accountant      counts of steps for settings on a schedule; checkpoint: the same on disk
     describe        which sampler a data loader has, and what may be claimed of it
     filters         budgets for settings that depend on the data
+    odometers       what such a run has spent, whenever one asks
     overflow, float32  the safe side of padded batches and of float32
     correlated      plans of matrix mechanisms, whose noise another library adds
     adaptive_clipping  the noise that a clipped sum and a count of small norms leave together
@@ -24,7 +25,7 @@
 Everything that runs inside a training step works under ``jit``, ``scan``, ``vmap``, ``pmap`` and
 ``shard_map`` in float32, with 64-bit off."""
 
-from . import accountant, checkpoint, filters
+from . import accountant, checkpoint, filters, odometers
 from .accountant import Account
 from .adaptive_clipping import adaptive_clipping_noise, adaptive_clipping_sum_noise
 from .batches import Batch
@@ -35,6 +36,7 @@ from .epochs import AllocationSampler, ShuffleSampler, allocation_sampler, shuff
 from .filters import Filter
 from .gradients import ClippedGradients, ExampleGradients, clipped_gradients, per_example_gradients
 from .noise import standard_normal
+from .odometers import Odometer
 from .plan import Plan
 from .poisson import PoissonSampler, overflow_probability, poisson_sampler
 from .transformation import PrivatizeState, noisy_mean, privatize
@@ -47,6 +49,7 @@ __all__ = [
     "ExampleGradients",
     "Filter",
     "LoaderDescription",
+    "Odometer",
     "Plan",
     "PoissonSampler",
     "PrivatizeState",
@@ -61,6 +64,7 @@ __all__ = [
     "describe",
     "filters",
     "noisy_mean",
+    "odometers",
     "overflow_probability",
     "per_example_gradients",
     "plan_budget",

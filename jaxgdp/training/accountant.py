@@ -6,8 +6,9 @@
     account.mu(), account.epsilon(delta=1e-5)  # on the host, certified
 
 The settings are fixed before the run; which one a step uses may be traced. A schedule that depends
-on the data needs a filter instead (``filters``): the composition here is right only for a schedule
-that the data do not influence."""
+on the data needs a filter instead (``filters``), or an odometer that reads the same counts
+(``odometers.after``): the composition here is right only for a schedule that the data do not
+influence."""
 
 from __future__ import annotations
 
