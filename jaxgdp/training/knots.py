@@ -59,9 +59,12 @@ def thinned(
     needed = np.array([safe[np.searchsorted(steps, places)] for _, safe in sides])
     most = np.array([_most(steps, safe, places, stops) for _, safe in sides])
     entry = np.isin(places, steps)
-    found = [_fitted(places, needed, most, entry, share) for share in _SHARES]
+    fits = [_fitted(places, needed, most, entry, share, len(steps)) for share in _SHARES]
+    found = [fit for fit in fits if fit is not None]
+    if not found:
+        return None
     chosen, heights = min(found, key=lambda fit: len(fit[0]))
-    if len(chosen) >= len(steps) or not all(
+    if not all(
         _above_stairs(places, own, entry, chosen, height)
         for own, height in zip(needed, heights, strict=True)
     ):
@@ -125,10 +128,16 @@ def _fitted(
     most: Float[np.ndarray, "quantities places"],
     entry: np.ndarray,
     share: float,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Places of knots, each as far from the one before as some line allows, and their heights."""
+    most_knots: int,
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Places of knots, each as far from the one before as some line allows, and their heights.
+
+    None where they are not fewer than ``most_knots``.
+    """
     chosen, heights = [0], [needed[:, 0]]
     while chosen[-1] + 1 < len(places):
+        if len(chosen) + 1 >= most_knots:
+            return None
         start, height, window = chosen[-1], heights[-1], 32
         while True:
             inside = slice(start, start + window + 1)
