@@ -14,6 +14,7 @@ from ..numerics.pytree import put, pytree
 from ..numerics.shapes import Array, ArrayLike, Parameter
 from ..numerics.validation import broadcast, checked, nonnegative, positive
 from ..pairs.cells import Cells
+from ..pairs.known_curves import SampledCurve, mixture_curve
 from .base import Mechanism
 from .mixture_cells import Shifts, loss_of_output, mixture_cells, shifts_of
 
@@ -135,6 +136,10 @@ class GaussianMixture(Mechanism):
     def reveals_nothing(self) -> Array:
         """Whether no shift but 0 has a weight."""
         return self.tau().largest == 0.0
+
+    def known_curve(self) -> SampledCurve:
+        """A sampled curve of the shifts that are not 0, of weights added up exactly."""
+        return mixture_curve(float(self.noise_multiplier), self.shifts, self.weights)
 
     def cells(self, ell: Array, end: Array | float) -> Cells:
         """Exact masses of the cells between points ``ell``, and connect-the-dots shares.

@@ -113,7 +113,7 @@ class SubsampledGaussian(Mechanism):
     def known_curve(self) -> SampledCurve:
         """The sampled curve of μ = 1/σ."""
         base = GaussianCurve(*reciprocal(float(self.noise_multiplier)))
-        return SampledCurve(base, np.asarray(self.sampling_prob, float))
+        return SampledCurve.of(base, self.sampling_prob)
 
     def largest_losses(self):
         """None of the pair; of the swapped one −log(1 − p), as Q is at least (1 − p)·P everywhere.

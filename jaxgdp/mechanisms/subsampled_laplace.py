@@ -63,7 +63,7 @@ class SubsampledLaplace(Mechanism):
     def known_curve(self) -> SampledCurve:
         """The sampled curve of the Laplace mechanism."""
         base = LaplaceCurve(*reciprocal(float(self.scale)))
-        return SampledCurve(base, np.asarray(self.sampling_prob, float))
+        return SampledCurve.of(base, self.sampling_prob)
 
     def loss_nodes(self, depth: Array | float):
         """Means of narrow cells."""

@@ -7,7 +7,9 @@ from .composed import composed, number_of_outputs
 from .finite import FiniteCurve
 from .gaussian import GaussianCurve
 from .laplace import LaplaceCurve
+from .mixture import mixture_curve
 from .sampled import SampledCurve
+from .shifts import ShiftsCurve
 
 __all__ = [
     "FiniteCurve",
@@ -17,8 +19,10 @@ __all__ = [
     "OrientedCurve",
     "Rates",
     "SampledCurve",
+    "ShiftsCurve",
     "Tests",
     "composed",
+    "mixture_curve",
     "number_of_outputs",
     "reciprocal",
 ]

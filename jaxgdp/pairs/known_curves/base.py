@@ -32,6 +32,13 @@ class Rates(NamedTuple):
     log_beta: Bracket
 
 
+class Middle(NamedTuple):
+    """Error rates of the test that rejects where the loss is more than 0, brackets of logs."""
+
+    log_alpha: Bracket
+    log_beta: Bracket
+
+
 class Tests(NamedTuple):
     """Tests that reject where the loss is large, in the order of growing thresholds.
 
@@ -116,9 +123,17 @@ class KnownCurve:
 
     Attributes:
         batched: whether fields are arrays over a batch, so that many pairs are one.
+        trailing: how many last axes of a field belong to one pair.
+        size: numbers that one evaluation takes, about.
     """
 
     batched = True
+    trailing = 0
+
+    @property
+    def size(self) -> int:
+        """How many numbers an evaluation takes."""
+        return 1
 
     def log_delta(self, order: int, epsilon: Array) -> Bracket:
         """log δ(ε) for ε ≥ 0, the hockey-stick divergence."""
@@ -156,7 +171,13 @@ class KnownCurve:
 
     def expanded(self: _Own) -> _Own:
         """The same with a new last axis, along which there are several arguments of each pair."""
-        return cast(_Own, mapped(self, lambda a: np.asarray(a)[..., None]))
+        done = {}
+        for field in dataclasses.fields(cast(Any, self)):
+            value = getattr(self, field.name)
+            inner = isinstance(value, KnownCurve)
+            at = -1 - self.trailing
+            done[field.name] = value.expanded() if inner else np.expand_dims(value, at)
+        return cast(_Own, dataclasses.replace(cast(Any, self), **done))
 
 
 @jax.tree_util.register_static
@@ -209,18 +230,6 @@ class OrientedCurve:
         """With a new last axis, where there is a batch."""
         curve = self.curve.expanded() if self.curve.batched else self.curve
         return OrientedCurve(curve, self.swapped)
-
-
-def mapped(known: Any, function: Any) -> Any:
-    """A curve with a function of every field, curves inside included."""
-    values = {
-        field.name: getattr(known, field.name) for field in dataclasses.fields(known) if field.init
-    }
-    done = {
-        name: mapped(value, function) if isinstance(value, KnownCurve) else function(value)
-        for name, value in values.items()
-    }
-    return dataclasses.replace(known, **done)
 
 
 def stacked(curves: Sequence[Any]) -> Any:

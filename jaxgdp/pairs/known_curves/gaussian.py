@@ -12,7 +12,7 @@ from ...numerics import gaussian_profile
 from ...numerics.errors import CLOSED_FORM, QUANTILE, QUANTILE_AT_ZERO, UNIT
 from ...numerics.normal import log_ndtr, ndtri_exp
 from ...numerics.shapes import Array
-from .base import KnownCurve, Rates, Tests, opened, together
+from .base import KnownCurve, Middle, Rates, Tests, opened, together
 from .normal_gain import mu_of_share
 
 _REACH = 39.0  # standard deviations beyond which every rate is below 1e-320
@@ -94,9 +94,10 @@ class GaussianCurve(KnownCurve):
         log_tpr, log_beta = together(Rates(log_tpr, log_beta))
         return Tests(u * mu, log_alpha, log_tpr, log_beta)
 
-    def middle(self) -> Bracket:
-        """log α where α and β are equal: log Φ(−μ/2)."""
-        return log_tail(Bracket(-0.5 * self.high, -0.5 * self.low))
+    def middle(self) -> Middle:
+        """Both are log Φ(−μ/2)."""
+        rate = log_tail(Bracket(-0.5 * self.high, -0.5 * self.low))
+        return Middle(rate, rate)
 
     def mu_of_sample(self, log_p: Array, log_floor: Array) -> Bracket:
         """μ at an FPR of (1 − p)·N(0, 1) + p·N(μ, 1) against N(0, 1)."""

@@ -11,7 +11,7 @@ from ...bracket import Bracket
 from ...numerics.errors import QUANTILE
 from ...numerics.normal import ndtri_half_plus
 from ...numerics.shapes import Array
-from .base import KnownCurve, Rates, Tests, log1mexp, opened, together
+from .base import KnownCurve, Middle, Rates, Tests, log1mexp, opened, together
 
 _LOG_HALF = -0.6931471805599453
 
@@ -96,9 +96,10 @@ class LaplaceCurve(KnownCurve):
         )
         return Tests(v, log_alpha, log_tpr, log_beta)
 
-    def middle(self) -> Bracket:
-        """log α where α and β are equal: log(e^{−L/2}/2)."""
-        return opened(_LOG_HALF - 0.5 * self.low, self.high - self.low)
+    def middle(self) -> Middle:
+        """Both are log(e^{−L/2}/2)."""
+        rate = opened(_LOG_HALF - 0.5 * self.low, self.high - self.low)
+        return Middle(rate, rate)
 
     def mu_of_sample(self, log_p: Array, log_floor: Array) -> None:
         """No closed form: the largest μ of a sampled Laplace curve lies inside."""

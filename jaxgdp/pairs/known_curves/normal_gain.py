@@ -52,8 +52,6 @@ def _sides(z: Array, shift: Array) -> Bracket:
 def mu_of_share(z: Bracket, mu: Bracket, log_share: Array) -> Bracket:
     """The μ at the FPR Φ(z), z ≤ 0, of a share of the gain; μ itself at z = −∞, its limit.
 
-    J falls with z and grows with x, so both sides are found by trying.
-
     Args:
         z: quantile of the FPR.
         mu: of the whole gain.
@@ -61,13 +59,37 @@ def mu_of_share(z: Bracket, mu: Bracket, log_share: Array) -> Bracket:
 
     Method: docs/method/known.md#mu
     """
-    shape = np.broadcast_shapes(np.shape(z.lower), np.shape(mu.lower), np.shape(log_share))
+    shifts = Bracket(*(np.asarray(side, float)[..., None] for side in mu))
+    whole = np.zeros_like(shifts.lower)
+    return mu_of_sum(z, shifts, Bracket(whole, whole), log_share)
+
+
+def mu_of_sum(z: Bracket, shifts: Bracket, log_w: Bracket, log_share: Array) -> Bracket:
+    """The μ at the FPR Φ(z), z ≤ 0, of a share of a weighted sum of gains; the largest shift at
+    z = −∞, its limit.
+
+    J falls with z and grows with x, so both sides are found by trying.
+
+    Args:
+        z: quantile of the FPR.
+        shifts, log_w: of each gain, the last axis, and the log of its weight.
+        log_share: log p.
+
+    Method: docs/method/known.md#mu
+    """
+    number = np.shape(shifts.lower)[-1]
+    outer = np.shape(z.lower), np.shape(shifts.lower)[:-1], np.shape(log_share)
+    shape = np.broadcast_shapes(*outer)
     flat = lambda a: np.broadcast_to(np.asarray(a, float), shape).reshape(-1)
-    low_z, high_z, low, high, share = map(flat, (*z, *mu, log_share))
+    rows = lambda a: np.broadcast_to(np.asarray(a, float), (*shape, number)).reshape(-1, number)
+    low_z, high_z, share = map(flat, (*z, log_share))
+    lows, highs, light, heavy = map(rows, (*shifts, *log_w))
+    low, high = lows.max(axis=-1), highs.max(axis=-1)
     deep = ~np.isfinite(low_z)
     low_z, high_z = np.where(deep, -1.0, low_z), np.where(deep, -1.0, high_z)
-    most = _sides(low_z, high).upper + share
-    least = _sides(high_z, low).lower + share
+    added = lambda each: np.logaddexp.reduce(each, axis=-1)
+    most = added(_sides(low_z[:, None], highs).upper + heavy) + share
+    least = added(_sides(high_z[:, None], lows).lower + light) + share
     above = first_double(
         lambda x: _sides(high_z[:, None], x).lower >= most[:, None], np.zeros_like(high), high
     ).after

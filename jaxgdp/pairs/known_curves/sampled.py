@@ -1,4 +1,4 @@
-"""The curve of a Poisson sample: a symmetric pair that is used with probability p."""
+"""The curve of a Poisson sample: a pair, symmetric or of shifts, used with probability p."""
 
 from __future__ import annotations
 
@@ -13,9 +13,21 @@ from ...numerics.errors import UNIT
 from ...numerics.first_double import first_double
 from ...numerics.shapes import Array
 from ..mixture import log_mixture
-from .base import ADD, REMOVE, KnownCurve, Rates, Tests, log_one_minus, opened, together
+from .base import (
+    ADD,
+    REMOVE,
+    KnownCurve,
+    Middle,
+    Rates,
+    Tests,
+    log_one_minus,
+    narrower,
+    opened,
+    together,
+)
 from .gaussian import GaussianCurve, quantile
 from .laplace import LaplaceCurve
+from .shifts import ShiftsCurve
 
 _ROOM = 8.0 * UNIT  # of what half a dozen operations make of positive numbers
 _DEEPEST, _HIGHEST = -1e300, 800.0  # log-odds between which a rate is looked for
@@ -37,23 +49,36 @@ class _Unsampled(NamedTuple):
 
 @dataclass(frozen=True)
 class SampledCurve(KnownCurve):
-    """P against (1 − p)·P + p·Q₁, of a pair (P, Q₁) that is symmetric.
+    """P against (1 − p)·P + p·Q₁, of a pair (P, Q₁) that is symmetric or one of shifts.
 
     Attributes:
         base: the curve of (P, Q₁).
         sampling_prob: p in (0, 1].
+        log_rest: log(1 − p), −∞ only where there is no rest: next to 1, p has lost its digits.
 
     Method: docs/method/known.md#sampled
     """
 
-    base: GaussianCurve | LaplaceCurve
+    base: GaussianCurve | LaplaceCurve | ShiftsCurve
     sampling_prob: Array
+    log_rest: Array
 
-    def _log_rest(self) -> Array:
-        """log(1 − p)."""
-        p = np.asarray(self.sampling_prob)
+    @classmethod
+    def of(cls, base: GaussianCurve | LaplaceCurve, sampling_prob: Array) -> SampledCurve:
+        """With 1 − p as it is for the double p."""
+        p = np.asarray(sampling_prob, float)
         with np.errstate(divide="ignore"):
-            return np.where(p < 0.5, np.log1p(-np.minimum(p, 0.5)), np.log(1.0 - p))
+            rest = np.where(p < 0.5, np.log1p(-np.minimum(p, 0.5)), np.log(1.0 - p))
+        return cls(base, p, rest)
+
+    @property
+    def size(self) -> int:
+        """Of the pair without sampling."""
+        return self.base.size
+
+    def _plain(self) -> Array:
+        """Where everything is sampled."""
+        return np.isneginf(self.log_rest)
 
     def _unsampled(self, order: int, epsilon: Array) -> _Unsampled:
         with np.errstate(all="ignore"):
@@ -62,18 +87,18 @@ class SampledCurve(KnownCurve):
 
     def _removed(self, epsilon: Array) -> _Unsampled:
         """w = p and e^v = 1 + (e^ε − 1)/p."""
-        p, rest = np.asarray(self.sampling_prob), self._log_rest()
+        p, rest, plain = np.asarray(self.sampling_prob), self.log_rest, self._plain()
         near = np.log1p(np.expm1(np.minimum(epsilon, 1.0)) / p)
         far = epsilon - np.log(p) + np.log1p(-np.exp(rest - epsilon))
-        v = np.where(p == 1.0, epsilon, np.where(epsilon <= 1.0, near, far))
-        room = np.where(p == 1.0, 0.0, _ROOM)
+        v = np.where(plain, epsilon, np.where(epsilon <= 1.0, near, far))
+        room = np.where(plain, 0.0, _ROOM)
         return _Unsampled(
             Bracket(v * (1.0 - room), v * (1.0 + room)), opened(np.log(p)), _exact_at(rest, -np.inf)
         )
 
     def _added(self, epsilon: Array) -> _Unsampled:
         """w = 1 − e^ε·(1 − p) and e^{−v} = 1 − (1 − e^{−ε})/p."""
-        p, rest = np.asarray(self.sampling_prob), self._log_rest()
+        p, rest, plain = np.asarray(self.sampling_prob), self.log_rest, self._plain()
         room = 4.0 * UNIT * (epsilon + np.where(np.isfinite(rest), np.abs(rest), 0.0))
         exponent = epsilon + rest
         weight = [
@@ -88,9 +113,9 @@ class SampledCurve(KnownCurve):
             size = 1.0 + np.minimum(np.abs(other), 1e300) + epsilon - log_p
             other = np.clip(np.minimum(other, 1e300) + s * _ROOM * size, 0.0, 1e300)
             v.append(np.where(fall > -0.5, near * (1.0 + s * _ROOM), other))
-        v = [np.where(p == 1.0, epsilon, side) for side in v]
+        v = [np.where(plain, epsilon, side) for side in v]
         log_rest = _exact_at(np.minimum(exponent, 0.0), -np.inf, room)
-        log_weight = Bracket(*(np.where(p == 1.0, 0.0, np.log(w)) for w in weight))
+        log_weight = Bracket(*(np.where(plain, 0.0, np.log(w)) for w in weight))
         return _Unsampled(Bracket(*v), log_weight, log_rest)
 
     def log_delta(self, order: int, epsilon: Array) -> Bracket:
@@ -122,18 +147,15 @@ class SampledCurve(KnownCurve):
         second = self._rates_added(log_fpr)
         if len(orders) == 1:
             return second
-        middle = self.base.middle()
-        p, fpr = np.asarray(self.sampling_prob), np.exp(log_fpr)
-        start = Bracket(*map(np.exp, middle))
-        end = self._mirrored(start)
+        middle, fpr = self.base.middle(), np.exp(log_fpr)
+        start = Bracket(*map(np.exp, middle.log_alpha))
+        end = self._mirrored(middle)
+        zero = np.zeros(np.shape(self.sampling_prob))
         gain = Bracket(
-            *(
-                p * np.maximum(1.0 - 2.0 * m, 0.0) * (1.0 + s * _ROOM)
-                for m, s in _outward(start[::-1])
-            )
+            *(np.exp(g) * (1.0 + s * _ROOM) for g, s in _outward(self.log_delta(REMOVE, zero)))
         )
         straight = self._straight(fpr, start, end, gain)
-        left, right = log_fpr <= middle.lower, fpr >= end.upper
+        left, right = log_fpr <= middle.log_alpha.lower, fpr >= end.upper
 
         def pick(one: Bracket, between: Bracket, other: Bracket) -> Bracket:
             sides = zip(one, between, other, strict=True)
@@ -141,13 +163,14 @@ class SampledCurve(KnownCurve):
 
         return Rates(*map(pick, first, straight, second))
 
-    def _mirrored(self, start: Bracket) -> Bracket:
-        """β = (1 − p)·(1 − α) + p·α of the test whose threshold is 0: that of the pair without
-        sampling, whose error rates are equal.
+    def _mirrored(self, middle: Middle) -> Bracket:
+        """(1 − p)·(1 − α) + p·β of the test whose threshold is 0: that of the pair without
+        sampling.
         """
-        p = np.asarray(self.sampling_prob)
+        p, rest = np.asarray(self.sampling_prob), np.exp(self.log_rest)
+        sides = zip(middle.log_alpha[::-1], middle.log_beta, (-1.0, 1.0), strict=True)
         return Bracket(
-            *(((1.0 - p) * (1.0 - m) + p * m) * (1.0 + s * _ROOM) for m, s in _outward(start[::-1]))
+            *((-rest * np.expm1(a) + p * np.exp(b)) * (1.0 + s * _ROOM) for a, b, s in sides)
         )
 
     def _straight(self, fpr: Array, start: Bracket, end: Bracket, gain: Bracket) -> Rates:
@@ -162,8 +185,10 @@ class SampledCurve(KnownCurve):
 
     def _rates_removed(self, log_fpr: Array) -> Rates:
         """TPR = (1 − p)·α + p·TPR₁(α), and the same of 1 − α and β₁."""
-        log_p, rest = np.log(self.sampling_prob), self._log_rest()
-        tpr, beta = self.base.rates((REMOVE,), log_fpr)
+        log_p, rest = np.log(self.sampling_prob), self.log_rest
+        found = self.base.rates((REMOVE,), log_fpr)
+        assert found is not None  # (a base knows its own)
+        tpr, beta = found
         with np.errstate(divide="ignore"):
             log_other = np.log(-np.expm1(np.minimum(log_fpr, 0.0)))
         mixed = lambda one, log_rate: Bracket(
@@ -195,13 +220,18 @@ class SampledCurve(KnownCurve):
         """μ at the end of the range of FPRs with the least one: it falls as the FPR grows.
 
         That is the floor, or the FPR at which β is the floor if β lies below it there."""
-        plain = np.asarray(self.sampling_prob) == 1.0
-        if np.all(plain):
-            return self.base.mu(log_floor)
+        unsampled = self.base.mu(log_floor) if np.all(self._plain()) else None
+        if unsampled is not None:
+            return unsampled
         at_floor = self.base.mu_of_sample(np.log(self.sampling_prob), log_floor)
         if at_floor is None:
             return None
         beta = self._rates_removed(log_floor).log_beta
+        # (where β is small its own log says more than what is left of the gain)
+        own = self._difference(log_floor, beta)
+        none = ~np.isfinite(own.lower) | ~np.isfinite(own.upper)
+        own = Bracket(np.where(none, -np.inf, own.lower), np.where(none, np.inf, own.upper))
+        at_floor = narrower(at_floor, own)
         above, below = beta.lower >= log_floor, beta.upper < log_floor
         if np.all(above):
             return at_floor
@@ -220,7 +250,10 @@ class SampledCurve(KnownCurve):
 
     def _mu_beyond(self, log_floor: Array) -> Bracket:
         """Φ⁻¹(1 − floor) − Φ⁻¹(x) at the FPR x whose FNR is the floor."""
-        log_x = self._rates_added(log_floor).log_beta
+        return self._difference(log_floor, self._rates_added(log_floor).log_beta)
+
+    def _difference(self, log_floor: Array, log_x: Bracket) -> Bracket:
+        """Φ⁻¹(1 − floor) − Φ⁻¹(x)."""
         z, floor = (
             Bracket(quantile(log_x.lower).lower, quantile(log_x.upper).upper),
             quantile(log_floor),
@@ -233,7 +266,7 @@ class SampledCurve(KnownCurve):
         here.
         """
         v, alpha, tpr, beta = self.base.tests(order, number)
-        log_p, rest = np.log(self.sampling_prob), self._log_rest()
+        log_p, rest = np.log(self.sampling_prob), self.log_rest
 
         def mixed(one: Bracket, other: Bracket) -> Bracket:
             low, high = (np.logaddexp(rest + a, log_p + b) for a, b in zip(one, other, strict=True))
@@ -241,17 +274,24 @@ class SampledCurve(KnownCurve):
 
         with np.errstate(all="ignore"):
             if order == ADD:
-                at = -log_mixture(self.sampling_prob, -v)
+                at = -self._mixed(-v)
                 return Tests(at, mixed(tpr, alpha), tpr, beta)
-            at, below = log_mixture(self.sampling_prob, v), log_one_minus(alpha)
+            at, below = self._mixed(v), log_one_minus(alpha)
             return Tests(at, alpha, mixed(alpha, tpr), mixed(below, beta))
+
+    def _mixed(self, v: Array) -> Array:
+        """log(1 − p + p·e^v)."""
+        p = np.asarray(self.sampling_prob)
+        # (where little is left of Q₁, what is left of P counts, however little that is)
+        low = np.logaddexp(self.log_rest, np.log(p) + v)
+        return np.where((p > 0.5) & (v < -1.0), low, log_mixture(p, v))
 
     def largest_loss(self, order: int) -> Array:
         """log(1 − p + p·e^L), or −log(1 − p + p·e^{−L}): rounded up."""
         largest, sign = np.asarray(self.base.largest_loss(order)), 1.0 if order == REMOVE else -1.0
         with np.errstate(all="ignore"):
-            found = sign * log_mixture(self.sampling_prob, sign * largest)
-            found = np.where(np.isinf(largest), -self._log_rest() if sign < 0.0 else np.inf, found)
+            found = sign * self._mixed(sign * largest)
+            found = np.where(np.isinf(largest), -self.log_rest if sign < 0.0 else np.inf, found)
         return np.where(np.isfinite(found), found * (1.0 + 16.0 * UNIT), np.inf)
 
 

@@ -22,6 +22,8 @@ from ..reading import numbers
 from .find import Found
 from .vertices import known_vertices
 
+_MOST_NUMBERS = 2**15  # of curves that are read at once, at some hundred places each
+
 
 def oriented(curve: Curve, adjacency: Adjacency) -> Curve:
     """The curve in the order that an adjacency takes the pair in."""
@@ -100,13 +102,17 @@ def _batches(found: Sequence[Found], swapped: bool) -> list[tuple[Array, Oriente
     alike: dict[object, list[int]] = {}
     for row, each in enumerate(found):
         if each.known is not None:
-            key = _kind(each.known) if each.known.batched else row
+            key = (_kind(each.known), each.known.size) if each.known.batched else row
             alike.setdefault(key, []).append(row)
     batches = []
-    for rows in alike.values():
-        curves: list[Any] = [found[row].known for row in rows]
-        one = stacked(curves) if curves[0].batched else curves[0]
-        batches.append((np.array(rows), OrientedCurve(one, swapped)))
+    for together in alike.values():
+        curves: list[Any] = [found[row].known for row in together]
+        most = max(_MOST_NUMBERS // curves[0].size, 1)
+        for first in range(0, len(curves), most):
+            some = curves[first : first + most]
+            one = stacked(some) if some[0].batched else some[0]
+            rows = np.array(together[first : first + most])
+            batches.append((rows, OrientedCurve(one, swapped)))
     return batches
 
 
