@@ -20,6 +20,7 @@ from .mixture_cells import Shifts, loss_of_output, mixture_cells, shifts_of
 
 _NODES = 256  # quadrature nodes for cumulants; they steer tilts and windows, never a certificate
 _LEAST = 1e-307  # μ² as a double
+_MOST_KNOWN = 65  # shifts up to which one use is answered in closed form
 _SUM = 1e-9  # by which given weights may miss the sum 1
 
 
@@ -137,8 +138,12 @@ class GaussianMixture(Mechanism):
         """Whether no shift but 0 has a weight."""
         return self.tau().largest == 0.0
 
-    def known_curve(self) -> SampledCurve:
-        """A sampled curve of the shifts that are not 0, of weights added up exactly."""
+    def known_curve(self) -> SampledCurve | None:
+        """A sampled curve of the shifts that are not 0, of weights added up exactly; None where
+        there are so many of them that a lattice is faster.
+        """
+        if np.shape(self.shifts)[-1] > _MOST_KNOWN:
+            return None
         return mixture_curve(float(self.noise_multiplier), self.shifts, self.weights)
 
     def cells(self, ell: Array, end: Array | float) -> Cells:

@@ -103,15 +103,25 @@ class ShiftsCurve(KnownCurve):
         with np.errstate(all="ignore"):
             z = np.min((v[..., None] - self.log_w) / self.low + 0.5 * self.low, axis=-1)
             z = np.clip(z, -_FARTHEST, _FARTHEST)
-            done = np.zeros(np.shape(z), bool)
-            for _ in range(_NEWTON):
+            z = self._down(z, v)
+            for _ in range(2):
                 found = self._ratio(z, v, self._exponents(z), True)
                 step = found.value / found.slope
-                # (each by itself: what is found at a point does not depend on the others)
-                done = done | ~(np.abs(step) > 2.0 * UNIT * np.abs(z)) | ~np.isfinite(z - step)
-                z = np.where(done, z, z - step)
-                if np.all(done):
-                    break
+                z = np.where(np.isfinite(z - step), z - step, z)
+        return z
+
+    def _down(self, z: Array, v: Array) -> Array:
+        """Newton's method, without care for roundings."""
+        done = np.zeros(np.shape(z), bool)
+        for _ in range(_NEWTON):
+            one = np.exp(self.log_w + self._exponents(z) - v[..., None])
+            total = np.sum(one, axis=-1)
+            step = np.log(total) * total / np.sum(self.low * one, axis=-1)
+            # (each by itself: what is found at a point does not depend on the others)
+            done = done | ~(np.abs(step) > 1e-9 * np.abs(z)) | ~np.isfinite(z - step)
+            z = np.where(done, z, z - step)
+            if np.all(done):
+                break
         return z
 
     def _before(self, z: Array, v: Array) -> Array:

@@ -15,6 +15,7 @@ from ..finite_laws import finite_curve, padded
 from ..vertices import Vertices
 
 LEAST, MOST = 1024, 2**16  # vertices of a half-curve
+_MOST_NUMBERS = 2**17  # that vertices take, some seconds
 _ROOT = 128.0  # vertices for each 1/√rtol: what a curve bends between two of them is a small part
 
 
@@ -36,7 +37,7 @@ def known_vertices(known: KnownCurve, parts: GaussianParts, rtol: float) -> Curv
     """
     if isinstance(known, FiniteCurve):
         return finite_curve(known, parts)
-    number = number_of_vertices(rtol)
+    number = max(min(number_of_vertices(rtol), _MOST_NUMBERS // known.size), LEAST)
     with np.errstate(all="ignore"):
         halves = [_half(known, order, number) for order in (REMOVE, ADD)]
     (plus, below_plus), (minus, below_minus) = halves
