@@ -22,6 +22,8 @@ from .laws import (
     coarsen_upper,
     multiply_lower,
     multiply_upper,
+    refine_lower,
+    refine_upper,
     trim_lower,
     trim_upper,
 )
@@ -108,6 +110,10 @@ def base_of(parts: Sequence[Part], variance: float) -> Base:
     return Base(unit / factor, owner, factor)
 
 
+def _ratio(a: Laws, b: Laws) -> float:
+    return float(a.upper.grid.spacing) / float(b.upper.grid.spacing)
+
+
 class _Composing:
     """One order of a composition at one effort."""
 
@@ -148,12 +154,21 @@ class _Composing:
         self.effort.check_time()
         return Laws(coarsen_upper(pair.upper), coarsen_lower(pair.lower))
 
+    def _may_meet(self, pair: Laws) -> bool:
+        """Whether a law may be moved to twice the spacing to be multiplied with another one, which
+        is otherwise moved to half its own."""
+        spacing = 2.0 * float(pair.upper.grid.spacing)
+        return not self.exact and spacing**2 <= self.share / (2 * len(self.parts))
+
     def _multiply(self, a: Laws, b: Laws, copies: float) -> Laws:
         self.effort.check_time()
-        while float(a.upper.grid.spacing) < 0.75 * float(b.upper.grid.spacing):
-            a = self._coarsen(a)
-        while float(b.upper.grid.spacing) < 0.75 * float(a.upper.grid.spacing):
-            b = self._coarsen(b)
+        while abs(1.0 - _ratio(a, b)) > 0.25:
+            fine, wide = (a, b) if _ratio(a, b) < 1.0 else (b, a)
+            if self._may_meet(fine):
+                fine = self._coarsen(fine)
+            else:
+                wide = Laws(refine_upper(wide.upper), refine_lower(wide.lower))
+            a, b = fine, wide
         product = Laws(multiply_upper(a.upper, b.upper), multiply_lower(a.lower, b.lower))
         return self._trim(product, copies)
 

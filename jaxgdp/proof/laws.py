@@ -11,8 +11,11 @@ import math
 import secrets
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import Any, TypeAlias
 
 from .balls import Ball, Integer, ceil_scaled, exact, flint, floor_scaled
+
+Polynomial: TypeAlias = Any  # flint.fmpz_poly
 
 _PRIME = (1 << 61) - 1
 
@@ -56,7 +59,7 @@ class UpperLaw:
 
     def infinite(self) -> Integer:
         """The numerator's mass at +∞: all that is nowhere else."""
-        return (1 << self.grid.bits) - sum(self.masses)
+        return (1 << self.grid.bits) - _all(self.masses)
 
 
 @dataclass(frozen=True)
@@ -81,17 +84,31 @@ class LowerLaw:
     infinite: Integer
 
 
-def product(a: list[Integer], b: list[Integer]) -> list[Integer]:
-    """Coefficients of the product of two polynomials, checked at a random point.
+def product(a: list[Integer], b: list[Integer], bits: int, up: bool = False) -> list[Integer]:
+    """Coefficients of the product of two polynomials over 2^bits, rounded down, or up.
+
+    The exact product is checked at a random point before it is rounded.
 
     Raises:
         CorruptedProduct: it is not the product (of a broken machine, or a broken library).
     """
-    first, second = flint.fmpz_poly(a), flint.fmpz_poly(b)
+    first = flint.fmpz_poly(a)
+    second = first if b is a else flint.fmpz_poly(b)
     result = first * second
     check(first, second, result)
-    found = result.coeffs()
+    found = _divided(result, bits, up).coeffs()
     return found + [flint.fmpz(0)] * (len(a) + len(b) - 1 - len(found))
+
+
+def _divided(values: Polynomial, bits: int, up: bool) -> Polynomial:
+    """Every coefficient, none of which is negative, over 2^bits, rounded down, or up.
+
+    (Quotients of numbers that are not negative are rounded down, whichever way FLINT rounds.)
+    """
+    unit = flint.fmpz(1) << bits
+    if up:
+        values = values + flint.fmpz_poly([unit - 1] * len(values))
+    return values // flint.fmpz_poly([unit])
 
 
 def check(first: Integer, second: Integer, result: Integer) -> None:
@@ -110,12 +127,15 @@ def check(first: Integer, second: Integer, result: Integer) -> None:
         )
 
 
-def _down(values: list[Integer], bits: int) -> list[Integer]:
-    return [value >> bits for value in values]
+def _all(values: list[Integer]) -> Integer:
+    """The sum."""
+    return flint.fmpz_poly(values)(1)
 
 
-def _up(values: list[Integer], bits: int) -> list[Integer]:
-    return [-((-value) >> bits) for value in values]
+def _scaled_up(values: list[Integer], factor: Integer, bits: int) -> list[Integer]:
+    """Each value times a factor in units of 2^−bits, rounded up."""
+    found = _divided(flint.fmpz_poly(values) * factor, bits, True).coeffs()
+    return found + [flint.fmpz(0)] * (len(values) - len(found))
 
 
 def multiply_upper(a: UpperLaw, b: UpperLaw) -> UpperLaw:
@@ -123,7 +143,7 @@ def multiply_upper(a: UpperLaw, b: UpperLaw) -> UpperLaw:
 
     Method: docs/method/proof.md#integers
     """
-    masses = _down(product(a.masses, b.masses), a.grid.bits)
+    masses = product(a.masses, b.masses, a.grid.bits)
     return UpperLaw(a.grid.beside(b.grid), a.first + b.first, masses)
 
 
@@ -133,13 +153,13 @@ def multiply_lower(a: LowerLaw, b: LowerLaw) -> LowerLaw:
     Method: docs/method/proof.md#labels-in-integers
     """
     bits = a.grid.bits
-    all_of_b = sum(b.numerator) + b.infinite
-    infinite = (a.infinite * all_of_b + sum(a.numerator) * b.infinite) >> bits
+    all_of_b = _all(b.numerator) + b.infinite
+    infinite = (a.infinite * all_of_b + _all(a.numerator) * b.infinite) >> bits
     return LowerLaw(
         a.grid.beside(b.grid),
         a.first + b.first,
-        _down(product(a.numerator, b.numerator), bits),
-        _up(product(a.tilted, b.tilted), bits),
+        product(a.numerator, b.numerator, bits),
+        product(a.tilted, b.tilted, bits, up=True),
         infinite,
     )
 
@@ -232,10 +252,35 @@ def coarsen_lower(law: LowerLaw) -> LowerLaw:
         numerator[i] += value
     tilted, odd, _ = _halves(law.tilted, law.first)
     step = _factor_up(-grid.spacing, grid.bits)
-    for i, value in enumerate(odd):
-        tilted[i] += _times_up(value, step, grid.bits)
+    for i, value in enumerate(_scaled_up(odd, step, grid.bits)):
+        tilted[i] += value
     wider = replace(grid, spacing=2 * grid.spacing)
     return recentre(replace(law, grid=wider, first=start, numerator=numerator, tilted=tilted))
+
+
+def _spread_out(values: list[Integer]) -> list[Integer]:
+    found = [flint.fmpz(0)] * (2 * len(values) - 1)
+    found[::2] = values
+    return found
+
+
+def refine_upper(law: UpperLaw) -> UpperLaw:
+    """The same on a lattice twice as fine, of which every other point is empty.
+
+    Method: docs/method/proof.md#wider
+    """
+    grid = replace(law.grid, spacing=law.grid.spacing / 2)
+    return UpperLaw(grid, 2 * law.first, _spread_out(law.masses))
+
+
+def refine_lower(law: LowerLaw) -> LowerLaw:
+    """The same on a lattice twice as fine, of which every other point is empty.
+
+    Method: docs/method/proof.md#wider
+    """
+    grid = replace(law.grid, spacing=law.grid.spacing / 2)
+    rows = _spread_out(law.numerator), _spread_out(law.tilted)
+    return LowerLaw(grid, 2 * law.first, *rows, law.infinite)
 
 
 def recentre(law: LowerLaw) -> LowerLaw:
@@ -244,9 +289,8 @@ def recentre(law: LowerLaw) -> LowerLaw:
     Labels may be moved as one likes; this only keeps the digits of the tilted masses.
     """
     bits = law.grid.bits
-    move = math.log(max(int(sum(law.numerator)), 1)) - math.log(max(int(sum(law.tilted)), 1))
-    factor = _factor_up(exact(move), bits)
-    tilted = [_times_up(value, factor, bits) for value in law.tilted]
+    move = math.log(max(int(_all(law.numerator)), 1)) - math.log(max(int(_all(law.tilted)), 1))
+    tilted = _scaled_up(law.tilted, _factor_up(exact(move), bits), bits)
     return replace(law, grid=replace(law.grid, shift=law.grid.shift + move), tilted=tilted)
 
 

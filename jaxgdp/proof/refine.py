@@ -176,6 +176,7 @@ class Finder:
     ):
         self.parts, self.question = list(parts), question
         self.halves = {} if halves is None else halves  # of several questions about one mechanism
+        self.enough: dict[str, Composed] = {}  # orders that need no finer look
         self.symmetric = all(part.use.symmetric for part in parts)
         self.uses = sum(part.count for part in parts)
         only = parts[0].use if len(parts) == 1 else None
@@ -281,14 +282,33 @@ class Finder:
         grain = Fraction(self.question.smallest) / 10**6 / 4 ** max(0, bits - self.bits(0))
         effort = Effort(variance, bits, grain, deadline)
         halves, spacing, points = {}, 0.0, 0
+        kept: dict[str, Composed] = {}
         for order in self._orders():
-            found = self._half(order, effort)
+            found = self.enough.get(order) or self._half(order, effort)
             halves[order] = found.half
             spacing, points = max(spacing, found.spacing), max(points, found.points)
         if self.question.quantity == "advantage" and self.question.adjacency != "remove":
             halves["add"] = halves["remove"]
+            kept[order] = found
         sides = read(self._curve(halves), self.question)
+        self._note_smaller(kept)
         return Look(sides, bits, spacing, points, variance)
+
+    def _note_smaller(self, kept: dict[str, Composed]) -> None:
+        """An order whose δ is certainly smaller need not be looked at more finely: for both orders
+        together, ε, δ and the Bayes risk are those of the larger δ."""
+        question = self.question
+        if len(kept) < 2 or self.enough or question.quantity not in _OF_DELTA:
+            return
+        sides = {
+            order: read(Curve(kept["remove"].half, kept["add"].half, order), question)
+            for order in kept
+        }
+        if question.quantity == "bayes_risk":
+            sides = {order: Sides(-high, -low) for order, (low, high) in sides.items()}
+        for order, other in (("remove", "add"), ("add", "remove")):
+            if sides[order].upper < sides[other].lower:
+                self.enough[order] = kept[order]
 
 
 def _of_gaussian(level: Ball, question: Question) -> Sides:

@@ -91,6 +91,9 @@ def test_every_step_from_above_keeps_the_side(seed):
             assert certainly_no_less(read(wide, slope), read(a, slope))
             # an atom that is split between points 0.1 away adds tanh(0.1/2) at most
             assert read(wide, slope) - read(a, slope) < 0.05 + 1e-6
+        fine = steps.refine_upper(a)
+        assert abs(float(delta(fine, slope) - delta(a, slope))) < 1e-12
+    assert steps.refine_upper(a).infinite() == a.infinite()
     assert steps.coarsen_upper(a).infinite() >= a.infinite() >= 0
     assert steps.trim_upper(a, flint.fmpz(2**18)).infinite() >= a.infinite()
 
@@ -149,7 +152,21 @@ def test_every_step_from_below_keeps_the_side(seed):
     # (labels may be moved: only which tests there are counts)
     assert holds(rates(steps.coarsen_lower(a)), true)
     assert holds(rates(steps.recentre(a)), true)
+    assert holds(rates(steps.refine_lower(a)), true)
     assert len(rates(steps.recentre(a))) == len(true) - 1
+
+
+def test_product_rounds_each_coefficient_as_whole_numbers_do():
+    rng = random.Random(5)
+    a = [flint.fmpz(rng.choice([0, 1, 2**BITS, rng.getrandbits(BITS)])) for _ in range(30)]
+    b = [flint.fmpz(rng.choice([0, 3, 2**BITS - 1, rng.getrandbits(BITS)])) for _ in range(17)]
+    exact_row = [0] * (len(a) + len(b) - 1)
+    for i, x in enumerate(a):
+        for j, y in enumerate(b):
+            exact_row[i + j] += int(x) * int(y)
+    down, up = steps.product(a, b, BITS), steps.product(a, b, BITS, up=True)
+    assert [int(value) for value in down] == [value >> BITS for value in exact_row]
+    assert [int(value) for value in up] == [-(-value >> BITS) for value in exact_row]
 
 
 @pytest.mark.parametrize("order", ("remove", "add"))
