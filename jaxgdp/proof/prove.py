@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +14,7 @@ from . import balls
 from .balls import Ball, Sides, dyadic, exact, precision
 from .certificate import certificate, to_text
 from .claims import Claim, claim
-from .compose import OutOfTime
+from .compose import OutOfTime, clock
 from .describe import parts_of
 from .gaussian_bounds import NotDecidable
 from .refine import Finder, Look, Question
@@ -65,7 +64,7 @@ class Proof:
         mechanism: description of the mechanism, as in files (``jaxgdp.spec``).
         effort: how finely it was looked.
         versions: of what computed it.
-        seconds: how long it took.
+        seconds: how long it computed.
     """
 
     verdict: str
@@ -185,7 +184,7 @@ def prove(
             "approximate_mu" or "regret" (of the true μ at that floor).
         bracket: (lower, upper), such as ``measure`` answers; −∞ or ∞ for a side that claims
             nothing.
-        max_seconds: how long to look finer and finer, in seconds.
+        max_seconds: how long to look finer and finer, in seconds of this thread's computing.
         adjacency: "add_remove", "add" or "remove".
         **asked: what the quantity is asked at, by its name, such as ``delta=1e-6``; the defaults
             are those of ``measure``.
@@ -216,7 +215,7 @@ def prove(
     question = Question(made.quantity, made.argument, made.adjacency, made.smallest)
     finder = Finder(parts, question)
     entries = spec.to_dict(mechanism)["mechanism"]
-    return _Search(finder, made, entries, time.monotonic(), float(max_seconds)).run()
+    return _Search(finder, made, entries, clock(), float(max_seconds)).run()
 
 
 def prove_all(mechanism: Any, claims: Sequence[Claim], max_seconds: float = 300) -> list[Proof]:
@@ -234,7 +233,7 @@ def prove_all(mechanism: Any, claims: Sequence[Claim], max_seconds: float = 300)
     balls.require()
     with precision(_PARAMETER_BITS):
         parts = parts_of(mechanism)
-    entries, started = spec.to_dict(mechanism)["mechanism"], time.monotonic()
+    entries, started = spec.to_dict(mechanism)["mechanism"], clock()
     smallest = min(made.smallest for made in claims)
     shared: dict = {}
     searches = [
@@ -247,7 +246,7 @@ def prove_all(mechanism: Any, claims: Sequence[Claim], max_seconds: float = 300)
     found: dict[int, Proof] = {}
     share = _FIRST
     for finer in range(_MOST_LOOKS):
-        begun = time.monotonic()
+        begun = clock()
         for i, search in enumerate(searches):
             if i not in found or found[i].verdict == "undecided":
                 variance = 0.0 if search.finder.exact else search.finder.variance * share
@@ -257,7 +256,7 @@ def prove_all(mechanism: Any, claims: Sequence[Claim], max_seconds: float = 300)
                   if found[i].verdict == "undecided"]  # fmt: skip
         if not needed:
             break
-        now = time.monotonic()
+        now = clock()
         left, spent = started + max_seconds - now, now - begun
         allowed = (max(left, 1e-3) / max(spent, 1e-3) / 1.5) ** (-1.0 / _COST)
         if allowed > 0.5:
@@ -277,7 +276,7 @@ class _Search:
         self.judge, self.smallest = _Judge(made), finder.question.smallest
 
     def _left(self) -> float:
-        return self.deadline - time.monotonic()
+        return self.deadline - clock()
 
     def run(self) -> Proof:
         """All looks."""
@@ -348,7 +347,7 @@ class _Search:
         return Proof(
             verdict, outward(sides, extent), self.claim, side, excess,
             reason if verdict == "undecided" else "", self.mechanism, effort, versions(),
-            time.monotonic() - self.started,
+            clock() - self.started,
         )  # fmt: skip
 
 
@@ -364,7 +363,7 @@ def again(proof: Proof, mechanism: Any) -> Proof:
         parts = parts_of(mechanism)
     smallest = proof.effort.smallest
     finder = Finder(parts, Question(made.quantity, made.argument, made.adjacency, smallest))
-    search = _Search(finder, made, proof.mechanism, time.monotonic(), math.inf)
+    search = _Search(finder, made, proof.mechanism, clock(), math.inf)
     effort = proof.effort
     try:
         look = finder.look(effort.variance, effort.finer, math.inf)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -13,7 +12,7 @@ from typing import NamedTuple
 from . import smooth
 from .balls import Ball, Sides, exact, precision
 from .closed import GaussianHalf, OneUse
-from .compose import Effort, Part, compose
+from .compose import Effort, Part, clock, compose
 from .gaussian_bounds import NotDecidable, approximate_mu, mu, regret
 from .points import Half, of_atoms, polygon, tests
 from .readings import Curve, advantage, bayes_risk, beta, delta, epsilon, tpr
@@ -205,7 +204,7 @@ class Finder:
             NotDecidable: the quantity cannot be read off; says why.
         """
         bits = self.bits(finer)
-        started = time.monotonic()
+        started = clock()
         with precision(bits + _WORKING):
             if not self.parts:
                 found = Look(self._nothing())
@@ -219,7 +218,7 @@ class Finder:
                     found = self._composed(bits, variance, deadline)
             else:
                 found = self._composed(bits, variance, deadline)
-        found.seconds = time.monotonic() - started
+        found.seconds = clock() - started
         return found
 
     def _nothing(self) -> Sides:
@@ -285,27 +284,22 @@ class Finder:
         kept: dict[str, Composed] = {}
         for order in self._orders():
             found = self.enough.get(order) or self._half(order, effort)
-            halves[order] = found.half
+            halves[order], kept[order] = found.half, found
             spacing, points = max(spacing, found.spacing), max(points, found.points)
         if self.question.quantity == "advantage" and self.question.adjacency != "remove":
             halves["add"] = halves["remove"]
-            kept[order] = found
         sides = read(self._curve(halves), self.question)
         self._note_smaller(kept)
         return Look(sides, bits, spacing, points, variance)
 
     def _note_smaller(self, kept: dict[str, Composed]) -> None:
-        """An order whose δ is certainly smaller need not be looked at more finely: for both orders
-        together, ε, δ and the Bayes risk are those of the larger δ."""
+        """An order whose δ(ε) or ε(δ) is certainly smaller need not be looked at more finely: those
+        of both orders together are the larger ones."""
         question = self.question
-        if len(kept) < 2 or self.enough or question.quantity not in _OF_DELTA:
+        if len(kept) < 2 or self.enough or question.quantity not in ("delta", "epsilon"):
             return
-        sides = {
-            order: read(Curve(kept["remove"].half, kept["add"].half, order), question)
-            for order in kept
-        }
-        if question.quantity == "bayes_risk":
-            sides = {order: Sides(-high, -low) for order, (low, high) in sides.items()}
+        remove, add = (kept[order].half for order in ("remove", "add"))
+        sides = {order: read(Curve(remove, add, order), question) for order in kept}
         for order, other in (("remove", "add"), ("add", "remove")):
             if sides[order].upper < sides[other].lower:
                 self.enough[order] = kept[order]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import itertools
 import sys
 
 import numpy as np
@@ -25,32 +26,69 @@ ASKED = {
 }
 
 
-def _mechanism(rng, steps):
-    """A mechanism of one of all kinds, and how often it is used."""
-    noise, rate = 10.0 ** rng.uniform(-0.4, 1.0), float(10.0 ** rng.uniform(-3.0, 0.0))
-    number = int(10.0 ** rng.uniform(0.0, np.log10(steps)))
-    few = min(number, 40)
-    return [
-        lambda: (jaxgdp.SubsampledGaussian(noise, rate), number),
-        lambda: (jaxgdp.SubsampledGaussian(noise, rate), few),
-        lambda: (jaxgdp.Gaussian(noise * np.sqrt(number)), number),
-        lambda: (jaxgdp.Laplace(noise * 2.0), few),
-        lambda: (jaxgdp.SubsampledLaplace(noise, rate), number),
-        lambda: (jaxgdp.DiscreteGaussian(noise * np.sqrt(few), int(rng.integers(1, 4))), few),
-        lambda: (jaxgdp.DiscreteLaplace(noise * 3.0), few),
-        lambda: (jaxgdp.RandomizedResponse(1.0 / noise, int(rng.integers(2, 9))), few),
-        lambda: (jaxgdp.PureDP(0.5 / noise), few),
-        lambda: (jaxgdp.ApproximateDP(0.5 / noise, float(10.0 ** rng.uniform(-14.0, -4.0))), few),
-        lambda: (jaxgdp.FromPMFs([0.5, 0.3, 0.2], [0.3, 0.3, 0.4]), min(few, 12)),
-    ][rng.integers(11)]()
+ADJACENCIES = ("add_remove", "add", "remove")
+
+
+def _noise(rng, extreme):
+    """A noise multiplier; of extreme ones hardly any, or very much."""
+    return float(rng.choice([0.05, 0.12, 30.0, 200.0]) if extreme else 10.0 ** rng.uniform(-0.4, 1))
+
+
+def _rate(rng, extreme):
+    return float(rng.choice([1e-8, 1e-5, 1 - 1e-6, 1.0]) if extreme else 10.0 ** rng.uniform(-3, 0))
+
+
+def _pmfs(rng, extreme):
+    """Two laws of a few outputs, some of which only one of them may show."""
+    number = int(rng.integers(3, 6))
+    rows = rng.dirichlet(np.ones(number), size=2) + 1e-3
+    if extreme:
+        rows[0, 0] = rows[1, -1] = 0.0
+    return jaxgdp.FromPMFs(*(rows / rows.sum(1, keepdims=True)).tolist())
+
+
+def _response(rng, noise):
+    return jaxgdp.RandomizedResponse(1.0 / noise, int(rng.integers(2, 9)))
+
+
+# by name: (generator, extreme, noise, number of uses, the same but few) -> (mechanism, uses)
+KINDS = {
+    "SubsampledGaussian": lambda g, x, s, n, few: (jaxgdp.SubsampledGaussian(s, _rate(g, x)), n),
+    "Gaussian": lambda g, x, s, n, few: (jaxgdp.Gaussian(s * np.sqrt(n)), n),
+    "Deterministic": lambda g, x, s, n, few: (jaxgdp.Deterministic(s * np.sqrt(few), few), 1),
+    "Laplace": lambda g, x, s, n, few: (jaxgdp.Laplace(2.0 * s), few),
+    "SubsampledLaplace": lambda g, x, s, n, few: (jaxgdp.SubsampledLaplace(s, _rate(g, x)), n),
+    "DiscreteGaussian": lambda g, x, s, n, few: (
+        jaxgdp.DiscreteGaussian(max(s, 0.3) * np.sqrt(few), int(g.integers(1, 4))), few,
+    ),
+    "DiscreteLaplace": lambda g, x, s, n, few: (jaxgdp.DiscreteLaplace(3.0 * s), few),
+    "RandomizedResponse": lambda g, x, s, n, few: (_response(g, s), few),
+    "PureDP": lambda g, x, s, n, few: (jaxgdp.PureDP(0.5 / s), few),
+    "ApproximateDP": lambda g, x, s, n, few: (
+        jaxgdp.ApproximateDP(0.5 / s, float(10.0 ** g.uniform(-14.0, -4.0))), few,
+    ),
+    "FromPMFs": lambda g, x, s, n, few: (_pmfs(g, x), min(few, 12)),
+}  # fmt: skip
+
+
+def regimes():
+    """Every mechanism with every quantity and adjacency."""
+    return list(itertools.product(KINDS, ASKED, ADJACENCIES))
 
 
 def draw(seed: int, index: int, steps: float = 1e4):
-    """(mechanism, quantity, adjacency, what it is asked at)."""
+    """(mechanism, quantity, adjacency, what it is asked at): the regimes in an order of the seed,
+    one in four with extreme parameters, one in three composed with another mechanism."""
+    every = regimes()
+    shuffled = np.random.default_rng(seed).permutation(len(every))
+    kind, quantity, adjacency = every[shuffled[index % len(every)]]
     rng = np.random.default_rng([seed, index])
-    parts = [_mechanism(rng, steps) for _ in range(int(rng.choice([1, 1, 1, 2])))]
-    quantity = str(rng.choice(list(ASKED)))
-    adjacency = str(rng.choice(["add_remove", "add", "remove"]))
+    kinds = [kind] if rng.random() < 2.0 / 3.0 else [kind, str(rng.choice(list(KINDS)))]
+    parts = []
+    for each in kinds:
+        extreme = bool(rng.random() < 0.25)
+        number = 1 if rng.random() < 0.2 else int(10.0 ** rng.uniform(0.0, np.log10(steps)))
+        parts.append(KINDS[each](rng, extreme, _noise(rng, extreme), number, min(number, 40)))
     return jaxgdp.compose(parts), quantity, adjacency, ASKED[quantity](rng)
 
 

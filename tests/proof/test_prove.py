@@ -225,3 +225,24 @@ def test_precision_of_the_user_comes_back_and_changes_nothing(name):
     finally:
         flint.ctx.prec = before
     assert found[1:] == found[:1] * 2
+
+
+def test_order_that_is_smaller_is_composed_once_and_leaves_the_bracket(monkeypatch):
+    """ε of a subsampled mechanism is that of "remove": finer looks compose that order alone, and a
+    certificate, which composes both, bears the same bracket out."""
+    from jaxgdp.proof import check, refine
+
+    composed = []
+    compose = refine.compose
+
+    def counted(parts, order, effort):
+        composed.append(order)
+        return compose(parts, order, effort)
+
+    monkeypatch.setattr(refine, "compose", counted)
+    run = jaxgdp.dpsgd(1.2, 0.2, 8)
+    own = jaxgdp.measure(run, "epsilon", delta=1e-3, rtol=1e-5)["epsilon"]
+    found = jaxgdp.prove(run, "epsilon", own, delta=1e-3)
+    assert found.verdict == "proven"
+    assert composed.count("add") == 1 < composed.count("remove")
+    assert check(json.loads(found.to_json())).bracket == found.bracket
