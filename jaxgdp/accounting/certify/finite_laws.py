@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -62,24 +63,44 @@ def pair_curve(pair: BracketedPair) -> Curve:
     # (a loss that is off by its rounding is a Q-mass that is)
     own = BRACKETED * UNIT
     infinite = float(pair.log_q_plus), float(pair.log_p_minus)
-    upper = _both(
-        _dominating, pair.loss, pair.log_p, pair.log_p + pair.loss, pair.uncertain, own, infinite
-    )
-    most = min(_advantage(half) for half in upper)
-    lower = _both(
-        _attack,
-        pair.attack_loss,
-        pair.attack_p,
-        pair.attack_q,
-        pair.attack_uncertain,
-        pair.attack_apart + own,
-        most,
-    )
+    upper = pair.loss, pair.log_p, pair.log_p + pair.loss, pair.uncertain, own
+    lower = pair.attack_loss, pair.attack_p, pair.attack_q, pair.attack_uncertain
     return Curve(
-        *padded(upper + lower),
+        *padded(halves(Columns(*upper), infinite, Columns(*lower, pair.attack_apart + own))),
         np.sqrt(pair.tail_precision()),
         np.sqrt(pair.gaussian_part_precision()),
     )
+
+
+class Columns(NamedTuple):
+    """A law on finitely many losses.
+
+    Attributes:
+        loss, log_p, log_q: log Q/P, log P and log Q of the outcomes, in any order.
+        error: bound on the relative error of any mass.
+        near: of the ratio of both masses of an outcome, beside ``error``.
+    """
+
+    loss: Float[Array, " atoms"]
+    log_p: Float[Array, " atoms"]
+    log_q: Float[Array, " atoms"]
+    error: Array | float
+    near: Array | float
+
+
+def halves(above: Columns, infinite: tuple[float, float], below: Columns) -> list[Vertices]:
+    """Upper halves of both orders, of a law that dominates, and lower ones, of one achieved.
+
+    Args:
+        above: the law that dominates.
+        infinite: logs of its Q-mass at +∞ and its P-mass at −∞.
+        below: the law that is achieved.
+
+    Method: docs/method/reading.md#together
+    """
+    upper = _both(_dominating, *above, infinite)
+    most = min(_advantage(half) for half in upper)
+    return upper + _both(_attack, *below, most)
 
 
 def finite_curve(known: FiniteCurve, parts: GaussianParts) -> Curve:
@@ -263,8 +284,9 @@ def _attack(
 
     ``slack`` and ``near``: as for the other side. ``most``: the advantage is no larger; TPR − FPR
     of any test is a sum of p·(e^loss − 1) over some outcomes, and so known to a share of twice
-    that.
+    that, and to one of the sum of their sizes.
 
+    Method: docs/method/seldom.md#seldom-below
     Method: docs/method/reading.md#together
     """
     below = np.append(-np.inf, np.logaddexp.accumulate(log_q)[:-1])
@@ -275,11 +297,10 @@ def _attack(
         log_tpr = np.where(log_beta < np.log(0.5), np.log1p(-np.exp(log_beta)) - slack, log_tpr)
         log_beta = np.where(log_beta < np.log(0.5), log_beta, np.log1p(-np.exp(log_tpr)) + slack)
         alpha, error = np.exp(log_alpha), np.expm1(slack)
-        gap = (
-            np.exp(_up(log_q) - near)
-            - np.exp(_up(log_p) + near)
-            - 2.0 * error * (1.0 + error) * most
-        )
+        tpr, fpr = np.exp(_up(log_q) - near), np.exp(_up(log_p) + near)
+        # (up to the first outcome with a loss below 0 their sizes add up to the difference itself)
+        size = np.where(loss >= 0.0, np.maximum(tpr - fpr, 0.0) + 4.0 * np.expm1(near) * tpr, 1.0)
+        gap = tpr - fpr - error * (1.0 + error) * np.minimum(2.0 * most, size)
         # (the test that has this FPR: mixed with one that always rejects)
         gap = gap * (1.0 + alpha / (1.0 - alpha) * np.expm1(-2.0 * slack)) * (1.0 - 8.0 * SPACING)
         tpr = np.log(alpha + gap) - 4.0 * SPACING

@@ -40,7 +40,7 @@ from ..steer.refinement import (
     refine,
     whole_curve,
 )
-from . import executors, jobs, without_lattice
+from . import by_share, executors, jobs, without_lattice
 from .background import expected
 from .batch import Batch, half_program, known_threshold
 from .executors import EAGER, Executor
@@ -80,10 +80,11 @@ def answer(
     executor, progress = executor or executors.by_name(None), progress or (lambda done: None)
     known = closed_forms.find(groups)
     number, left = len(known), np.array([each is None for each in known])
+    seldom = left & by_share.seldom(groups)
     # (jumps first: what is far from private by them is seldom so by quadratures of its loss)
     jumps = left & without_lattice.jumps_tell(groups, question)
-    long = without_lattice.served(groups, left & ~jumps)
-    if np.all(left) and not np.any(long.tried | jumps):
+    long = without_lattice.served(groups, left & ~jumps & ~seldom)
+    if np.all(left) and not np.any(long.tried | jumps | seldom):
         return _by_lattices(groups, question, progress, max_size, executor)
     # a curve in closed form needs no lattice, nor do most very long runs
     found = RunningBrackets(number, question)
@@ -95,6 +96,11 @@ def answer(
         counted = np.array([each.counted for each in closed])
         met = np.all(found.width_over_promise(question.rtol, rows) <= 1.0, axis=0)
         left[rows] = counted & ~met & (not question.keep)
+    rows = np.flatnonzero(seldom)
+    if len(rows):
+        found.put(rows, by_share.answer(groups, rows, question.take(rows, number)))
+        met = np.all(found.width_over_promise(question.rtol, rows) <= 1.0, axis=0)
+        left[rows] = ~met & (not question.keep)
     rows = np.flatnonzero(long.hopeless if question.keep else long.tried)
     if len(rows):
         found.put(rows, without_lattice.answer(groups, rows, question.take(rows, number)))

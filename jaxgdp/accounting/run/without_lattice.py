@@ -20,6 +20,7 @@ from ..certify.tilted_moments import Parts, tilted_sum
 from ..question import NO_EXECUTOR, Answer, Question
 from ..steer import limit_plan
 from ..steer.limit_plan import Reach
+from . import by_share
 from .batch import known_threshold
 from .rows import take
 from .running_brackets import unknown
@@ -161,9 +162,9 @@ def answer(groups: Groups, rows: Int[np.ndarray, " rows"], question: Question) -
 
 @with_float64
 def narrow_what_is_wide(groups: Groups, question: Question, found: Answer) -> None:
-    """Narrow the numbers that lattices left wider than promised, in place: by the number of jumps,
-    and by moments, a last resort for sums of many uses, which ends where a first curve hardly
-    helps.
+    """Narrow the numbers that lattices left wider than promised, in place: by the law given that a
+    record is sampled, by the number of jumps, and by moments, a last resort for sums of many uses,
+    which ends where a first curve hardly helps.
 
     Args:
         groups, question: of the whole batch.
@@ -175,12 +176,14 @@ def narrow_what_is_wide(groups: Groups, question: Question, found: Answer) -> No
     if not tight or question.keep:
         return
     uses = np.asarray(sum(np.sum(count, axis=-1) for _, count in groups))
-    tried = jumps_tell(groups, question)
+    tried, seldom = jumps_tell(groups, question), by_share.seldom(groups)
     with np.errstate(all="ignore"):
         excess = [q.excess(found.results[q.name], question.rtol) for q, _ in question.asked]
         wide = np.max(excess, axis=0, initial=0.0) > 1.0
         for row in map(int, np.flatnonzero(wide)):
             own = question.take(np.array([row]), len(uses))
+            if not seldom[row]:
+                by_share.narrow(groups, row, own, found.results)
             if not tried[row]:
                 narrow_by_jumps(groups, row, own, found.results)
             if uses[row] >= limit_plan.FEWEST_USES:

@@ -8,7 +8,10 @@ points of one level are points of all finer ones, and their sums are exact.
 Two laws are added level by level, the part of a law that lies further in than a level on the
 spacing of that level. Every such step, and the way back onto a lattice (:func:`spread`), moves mass
 to the two neighbouring points with its mean kept. All of it is sums of products of positive
-numbers, so masses have relative accuracy, however small they are: ``Law.error`` bounds it."""
+numbers, so masses have relative accuracy, however small they are: ``Law.error`` bounds it.
+
+Where the numbers are logs of likelihood ratios (``Layout.of_logs``) and masses are those of their
+numerator, what is kept is the mean of the ratio's inverse: the mass of the denominator."""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...numerics.errors import UNIT
+from ...numerics.errors import SHARE_OF_LOGS, UNIT
 
 _CHUNK = 129  # longest sum of products that is added up in whatever order
 
@@ -32,12 +35,28 @@ class Layout:
         octave: M, points per octave of the distance from the centre, on either side; a power of
             two.
         core: K, points of the finest level, on either side; a power of two, at least 2M.
+        of_logs: whether the mean of e^−value is kept where mass is moved, and not that of the
+            value.
     """
 
     centre: float
     finest: int
     octave: int
     core: int
+    of_logs: bool = False
+
+    def shares(self, part: np.ndarray, spacing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Shares of a mass for the points below and above it, of which it lies so much of their
+        spacing above the first.
+
+        Method: docs/method/seldom.md#seldom-above
+        """
+        if not self.of_logs:
+            return 1.0 - part, part
+        # (no mass is on levels with spacings like that)
+        spacing = np.minimum(spacing, 500.0)
+        up = np.expm1(-part * spacing) / np.expm1(-spacing)
+        return np.expm1((1.0 - part) * spacing) / np.expm1(spacing), up
 
     def locate(self, values: np.ndarray):
         """Level, index of the point at or below, and distance to it in spacings of that level."""
@@ -100,7 +119,7 @@ class Law:
         levels = self.masses.shape[1]
         values = self.layout.values(levels).reshape(-1)
         masses = self.masses.reshape(len(self.masses), -1)
-        some = np.flatnonzero(masses[0] > 0.0)
+        some = np.flatnonzero(np.any(masses > 0.0, axis=0))
         order = some[np.argsort(values[some], kind="stable")]
         return values[order], masses[:, order]
 
@@ -117,32 +136,38 @@ def spread(
     # (the upper neighbour of the last point of a level is the first of the next one, or stays if it
     # is the level's own last)
     joined = np.concatenate([place, place[between] + 1])
-    most = int(np.bincount(joined).max())
+    most = int(np.bincount(joined).max()) + (SHARE_OF_LOGS if layout.of_logs else 3)
+    down, up = layout.shares(part, np.ldexp(1.0, level + layout.finest))
     placed = []
     for mass in masses:
-        both = np.concatenate([mass * (1.0 - part), (mass * part)[between]])
+        both = np.concatenate([mass * down, (mass * up)[between]])
         placed.append(np.bincount(joined, both, minlength=levels * width).reshape(levels, width))
-    return Law(layout, np.stack(placed), error + (most + 3) * UNIT, apart + 2 * (most + 3) * UNIT)
+    return Law(layout, np.stack(placed), error + most * UNIT, apart + 2 * most * UNIT)
 
 
-def _halved(masses: np.ndarray):
-    """One level's masses (…, 2K + 1) on the points of the next one."""
+def _halved(masses: np.ndarray, down: float, up: float):
+    """One level's masses (…, 2K + 1) on the points of the next one, with the shares of those that
+    lie between two of them.
+    """
     width = masses.shape[-1]
     half = (width - 1) // 4
-    even, odd = masses[..., ::2], 0.5 * masses[..., 1::2]
+    even, odd = masses[..., ::2], masses[..., 1::2]
     out = np.zeros_like(masses)
     inner = out[..., half : width - half]
     inner += even
-    inner[..., :-1] += odd
-    inner[..., 1:] += odd
+    inner[..., :-1] += down * odd
+    inner[..., 1:] += up * odd
     return out
 
 
-def _inner(masses: np.ndarray):
+def _inner(masses: np.ndarray, layout: Layout, finest: int):
     """For every level the masses of all finer ones, on its points."""
     out = np.zeros_like(masses)
+    middle = np.array(0.5)
     for level in range(1, masses.shape[-2]):
-        out[..., level, :] = _halved(out[..., level - 1, :] + masses[..., level - 1, :])
+        spacing = np.array(math.ldexp(1.0, finest + level))
+        down, up = (float(share) for share in layout.shares(middle, spacing))
+        out[..., level, :] = _halved(out[..., level - 1, :] + masses[..., level - 1, :], down, up)
     return out
 
 
@@ -193,11 +218,15 @@ def _products(mine: np.ndarray, spans: list, other: np.ndarray, out: np.ndarray)
                 _convolve(a[first:last], b[start:end], target[first + start : last + end - 1])
 
 
-def add(first: Law, second: Law):
+def add(first: Law, second: Law, *, joint: bool = False):
     """Values, masses (sets, points), errors of the sum of two laws (layouts of equal M and K).
 
     For masses in further sets, m_1 … , the sum has first.m_i·second.p + first.p·second.m_i: what is
-    added up over the terms of a sum."""
+    added up over the terms of a sum. With ``joint`` it has first.m_i·second.m_i as well: what any
+    number of terms, but not none, have of m_i and the others of p; ``apart`` is for each of them.
+
+    Method: docs/method/seldom.md#seldom-ratio
+    """
     core = first.layout.core
     finest = min(first.layout.finest, second.layout.finest)
     tops = [law.layout.finest + law.masses.shape[1] for law in (first, second)]
@@ -207,7 +236,7 @@ def add(first: Law, second: Law):
         full = np.zeros((len(law.masses), levels, width))
         at = law.layout.finest - finest
         full[:, at : at + law.masses.shape[1]] = law.masses
-        return full, _inner(full)
+        return full, _inner(full, law.layout, finest)
 
     same = first is second
     a, inner_a = aligned(first)
@@ -221,21 +250,25 @@ def add(first: Law, second: Law):
         _products(a[0], spans[0], b[0] + inner_b[0], out[0])
         _products(inner_a[0], inner, b[0], out[0])
     for i in range(1, len(a)):
-        _products(a[i], spans[i], b[0] + inner_b[0], out[i])
-        _products(inner_a[i], _spans(inner_a[i]), b[0], out[i])
+        other, inner_other = b[0], inner_b[0]
+        if joint:
+            times = 2.0 if same else 1.0
+            other, inner_other = times * other + b[i], times * inner_other + inner_b[i]
+        _products(a[i], spans[i], other + inner_other, out[i])
+        _products(inner_a[i], _spans(inner_a[i]), other, out[i])
         if same:
-            out[i] *= 2.0
+            out[i] *= 1.0 if joint else 2.0
         else:
             _products(a[0], spans[0], b[i] + inner_b[i], out[i])
             _products(inner_a[0], inner, b[i], out[i])
     index = np.arange(-2 * core, 2 * core + 1).astype(float)
     values = np.ldexp(index[None, :], finest + np.arange(levels)[:, None])
     values = first.layout.centre + second.layout.centre + values
-    some = out[0] > 0.0
+    some = np.any(out > 0.0, axis=0)
     # sums of _CHUNK products, of parts at least half as long of up to two stretches of each, and of
     # one level into the next
     parts = 4 * (2 * width / _CHUNK + 2)
-    sums = _CHUNK + parts + 2 + 2 * levels
+    sums = _CHUNK + parts + 4 + (2 + SHARE_OF_LOGS if first.layout.of_logs else 2) * levels
     errors = (
         first.error + second.error + sums * UNIT,
         max(first.apart, second.apart) + 2 * sums * UNIT,

@@ -1,0 +1,140 @@
+"""Both sides of the curve of a run whose record is hardly ever sampled: with probability π it is,
+and the curve of the law given that it is makes up all of the privacy loss."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ....numerics.errors import UNIT
+from ....numerics.normal import log1mexp
+from ....numerics.shapes import Array
+from ..curve import Curve, GaussianParts
+from ..finite_laws import Columns, halves, padded
+from ..vertices import Vertices
+from . import laws
+from .laws import Law
+from .layout import Run
+
+_LEAST_TPR, _LEAST_FPR = math.log(1e-100), math.log(1e-280)  # of tests that are kept
+_ROOM = 8.0  # units of what half a dozen operations make of a log, for its size and 1
+
+
+def both_sides(run: Run, parts: GaussianParts, rtol: float) -> Curve:
+    """Both sides of the curve of a run, in the order of removing a record.
+
+    Args:
+        run: with a sampling probability below 1.
+        parts: the Gaussian curves that its curve lies between.
+        rtol: relative width that what is read off shall have; it decides the number of points.
+
+    Method: docs/method/seldom.md#seldom-share
+    """
+    finer = 1 if rtol >= 0.99e-3 else 2 if rtol >= 0.99e-4 else 4
+    above, below = laws.dominating(run, finer), laws.attack(run, finer)
+    infinite = above.log_m_plus - _log_mean(run), above.log_p_minus
+    plus, minus, below_plus, below_minus = halves(
+        _columns(above, run), infinite, _columns(below, run)
+    )
+    found = [
+        _removed(plus, run, 1.0),
+        _with_end(_added(minus, run, 1.0), run, above.log_p_minus),
+        _removed(_kept(below_plus), run, -1.0),
+        _added(_kept(below_minus), run, -1.0),
+    ]
+    return Curve(*padded(found), *parts)
+
+
+def _log_mean(run: Run) -> float:
+    """log E(e^S − 1) = log((1 − p)^{−T} − 1)."""
+    return math.log(math.expm1(run.log_never))
+
+
+def _columns(law: Law, run: Run) -> Columns:
+    """The pair of laws given that the record is sampled; where a loss is small it is the log of 1
+    and a difference."""
+    log_q = law.log_m - _log_mean(run)
+    loss = log_q - law.log_p
+    if np.any(np.isfinite(law.s)):
+        excess = np.expm1(law.s - run.log_never) / -math.expm1(-run.log_never)
+        near = np.abs(excess) < 0.5
+        loss = np.where(near, np.log1p(np.where(near, excess, 0.0)), loss)
+    return Columns(loss, law.log_p, log_q, law.error, law.near)
+
+
+def _kept(half: Vertices) -> Vertices:
+    """Tests of which no rate is so small that what was not counted matters."""
+    deep = (half.log_tpr < _LEAST_TPR) | (half.log_alpha < _LEAST_FPR)
+    return half._replace(used=half.used & ~deep, above_noise=half.above_noise & ~deep)
+
+
+def _mixture(log_share: float, log_never: float, base: Array, other: Array) -> Array:
+    """log((1 − π)·e^base + π·e^other): nothing is added to what it is a small share of."""
+    gap = other - base
+    small = gap < 1.0
+    with np.errstate(all="ignore"):
+        near = base + np.log1p(math.exp(log_share) * np.expm1(np.where(small, gap, 0.0)))
+        far = np.logaddexp(base - log_never, other + log_share)
+    return np.where(small, near, far)
+
+
+def _outward(log_rate: Array, side: float) -> Array:
+    with np.errstate(invalid="ignore"):
+        size = np.where(np.isfinite(log_rate), np.abs(log_rate), 0.0)
+    return np.minimum(log_rate + side * _ROOM * UNIT * (1.0 + size), 0.0)
+
+
+def _removed(half: Vertices, run: Run, side: float) -> Vertices:
+    """P against (1 − π)·P + π·Q′ from P against Q′: TPR − FPR is π times what it was.
+
+    ``side``: 1 from above, −1 from below.
+    """
+    share = float(np.log(-np.expm1(-run.log_never))), run.log_never
+    alpha, tpr, beta = half.log_alpha, half.log_tpr, half.log_beta
+    if side < 0.0:
+        tpr = np.maximum(tpr, log1mexp(beta))
+    assert half.at is not None  # losses are not equally far apart
+    at = _mixture(*share, np.zeros_like(half.at), half.at)
+    tpr, beta = _mixture(*share, alpha, tpr), _mixture(*share, log1mexp(alpha), beta)
+    done = half._replace(log_tpr=_outward(tpr, side), log_beta=_outward(beta, -side), at=at)
+    if half.top is None or side < 0.0:
+        return done
+    return done._replace(
+        top=_mixture(*share, np.zeros_like(half.top), half.top),
+        log_infinity_mass=np.minimum(half.log_infinity_mass + share[0], 0.0),
+    )
+
+
+def _added(half: Vertices, run: Run, side: float) -> Vertices:
+    """The same for the other order: what was the FPR is one of the mixture."""
+    share = float(np.log(-np.expm1(-run.log_never))), run.log_never
+    tpr = half.log_tpr if side > 0.0 else np.maximum(half.log_tpr, log1mexp(half.log_beta))
+    assert half.at is not None  # losses are not equally far apart
+    at = -_mixture(*share, np.zeros_like(half.at), -half.at)
+    alpha = _outward(_mixture(*share, tpr, half.log_alpha), -side)
+    done = half._replace(log_alpha=alpha, log_tpr=tpr, at=at)
+    if side < 0.0:
+        return done
+    return done
+
+
+def _with_end(half: Vertices, run: Run, log_p_minus: float) -> Vertices:
+    """With what has a loss of −∞ given the record, where the mixture has log(1 − π): a vertex of
+    its own, beyond which there is nothing.
+    """
+    assert half.at is not None  # losses are not equally far apart
+    none = run.log_never * (1.0 + _ROOM * UNIT)
+    rates = {
+        "log_alpha": _outward(np.array([log_p_minus - none]), -1.0),
+        "log_tpr": np.array([log_p_minus]),
+        "log_beta": log1mexp(np.array([log_p_minus])),
+        "used": np.ones(1, bool),
+        "above_noise": np.ones(1, bool),
+    }
+    ends = {
+        name: np.append(getattr(half, name), last[None], axis=-1) for name, last in rates.items()
+    }
+    at = np.append(np.minimum(half.at, none), [[none]], axis=-1)
+    end = np.full(1, none), np.full(1, -np.inf)
+    return half._replace(**ends, at=at, top=end[0], log_infinity_mass=end[1])

@@ -1,0 +1,206 @@
+"""Laws of the sums S = Σ log(1 + ρV) of a run whose record is hardly ever sampled, from above and
+from below: sums of products of positive numbers, so that every mass has relative accuracy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtr
+
+from ....mechanisms.random_allocation import dyadic_sum
+from ....numerics.errors import NORMAL_END, SELDOM, UNIT
+from ....numerics.shapes import Array, Float
+from .layout import Plan, Run
+
+_GAUSS = np.polynomial.legendre.leggauss(12)
+_NODES = np.concatenate([0.25 + 0.25 * _GAUSS[0], 0.75 + 0.25 * _GAUSS[0]])  # on (0, 1)
+_WEIGHTS = np.tile(0.25 * _GAUSS[1], 2) / math.sqrt(2.0 * math.pi)
+_STEEPEST = 10.0  # how far the log of an integrand may move in a cell
+_LOG_UNITS, _NODE_UNITS = SELDOM
+_DROPPED = 1e-140  # Q-mass of a point that is not worth keeping
+_SAME_LABEL = 1e-130  # mass given the record of labels far up that are one label
+LOST = 1e-290  # of the null's mass, of all products that are no doubles
+_FAINT = 1e-120  # share of all runs with the record that have it too often to be counted
+
+
+class Law(NamedTuple):
+    """Of a sum: logs of masses at its points, and bounds on what is off.
+
+    Attributes:
+        s: values of the sum.
+        log_p: log P-masses.
+        log_m: logs of E(e^S − 1) there, which is Q-mass given the record but for a factor.
+        log_p_minus: log of the P-mass at −∞.
+        log_m_plus: log of what is at +∞.
+        error: bound on the relative error of masses that both laws share.
+        near: bound on that of the ratio of both.
+    """
+
+    s: Float[Array, " points"]
+    log_p: Float[Array, " points"]
+    log_m: Float[Array, " points"]
+    log_p_minus: float
+    log_m_plus: float
+    error: float
+    near: float
+
+
+def _cells(run: Run, z: Float[Array, " points"]) -> tuple[int, int, Array, Array]:
+    """First and last point between which all cells are narrow; widths of cells and nodes."""
+    width = np.diff(z)
+    largest = np.maximum(np.abs(z[1:]), np.abs(z[:-1])) + run.tau
+    steep = width * largest > _STEEPEST
+    below, above = np.flatnonzero(steep & (z[:-1] < 0.0)), np.flatnonzero(steep & (z[:-1] >= 0.0))
+    first = int(below[-1]) + 1 if len(below) else 0
+    last = int(above[0]) if len(above) else len(z) - 1
+    z, width = z[first : last + 1], width[first:last]
+    return first, last, width, z[:-1, None] + width[:, None] * _NODES
+
+
+def most_jumps(run: Run) -> int:
+    """How often the record is sampled at most, but for a faint share of all runs in which it is
+    sampled at all: Pr[J > j] ≤ (Tp)^{j+1}/(j + 1)!, and Pr[J ≥ 1] ≥ Tp·e^{−Tp}.
+
+    Method: docs/method/seldom.md#seldom-above
+    """
+    mean, j, log_rest = run.p * run.steps, 0, 0.0
+    while log_rest + mean > math.log(_FAINT) - 1.0 and j < run.steps:
+        j += 1
+        log_rest += math.log(mean / (j + 1.0))
+    return max(j, 1)
+
+
+class _Above(NamedTuple):
+    law: dyadic_sum.Law
+    minus: float
+    plus: float
+    terms: int = 1
+
+
+def dominating(run: Run, finer: int = 1) -> Law:
+    """From above: mass of V, and of every sum, moved apart with both masses kept.
+
+    Method: docs/method/seldom.md#seldom-above
+    """
+    plan = Plan.of(run, finer)
+    layout, (x, z) = plan.layout(1), plan.points()
+    first, last, width, node = _cells(run, z)
+    x, z = x[first : last + 1], z[first : last + 1]
+    mass = _WEIGHTS * width[:, None]
+    gap = -np.expm1(-width * run.tau)[:, None]
+    # (Q-masses at a cell's ends: those of P times e^x)
+    square = -0.5 * node * node
+    part = width[:, None] * _NODES
+    rest = width[:, None] * (1.0 - _NODES)
+    down = np.exp(square + x[:-1, None]) * -np.expm1(-rest * run.tau) / gap
+    up = np.exp(square + x[1:, None]) * -np.expm1(-part * run.tau) * np.exp(-rest * run.tau) / gap
+    q = np.zeros(len(x))
+    q[:-1] += np.sum(mass * down, axis=1)
+    q[1:] += np.sum(mass * up, axis=1)
+    units = _LOG_UNITS * float(np.max(z * z) + np.max(x)) + _NODE_UNITS
+    # what lies beyond the points goes to both infinities, but below the first one to it and 0,
+    # where that is one
+    odds = math.exp(run.log_odds)
+    low, below = float(ndtr(z[0])), odds * float(ndtr(z[0] - run.tau))
+    minus = float(ndtr(-z[-1]))
+    plus = minus + odds * float(ndtr(run.tau - z[-1]))
+    share = below / math.expm1(x[0])
+    if layout.centre == 0.0 and share < low:
+        q[0] += share * math.exp(x[0])
+        x, q = np.append(0.0, x), np.append(low - share, q)
+        units += NORMAL_END * (1.0 + low / (low - share))
+    else:
+        minus, plus = minus + low, plus + low + below
+    start = dyadic_sum.spread(layout, x, q[None], units * UNIT, 0.0)
+    total = _power(_Above(start, minus, plus), run.steps, lambda a, b, n: _join(plan, a, b, n))
+    s, (q,) = total.law.flat()
+    minus, plus = total.minus, total.plus
+    some = s > 0.0
+    minus += float(np.sum(q[~some] * np.exp(-s[~some])))
+    plus += float(np.sum(q[~some]))
+    s, q = s[some], q[some]
+    logs = float(np.max(x)) + abs(run.log_odds) + run.tau * (40.0 + run.tau)
+    near = (_LOG_UNITS * logs + _NODE_UNITS) * UNIT * most_jumps(run)
+    faint = _FAINT * math.expm1(run.log_never)
+    with np.errstate(divide="ignore"):
+        log_q = np.log(q)
+        ends = np.log(minus * (1.0 + 1e-9)), np.log(plus * (1.0 + 1e-9) + faint)
+    return Law(
+        s, log_q - s, log_q + np.log(-np.expm1(-s)), *map(float, ends), total.law.error, near
+    )
+
+
+def _join(plan: Plan, a: _Above, b: _Above, terms: int) -> _Above:
+    s, masses, error, _ = dyadic_sum.add(a.law, b.law)
+    q = masses[0]
+    keep = (q > _DROPPED) & (s >= 0.0)
+    gone = ~keep
+    minus = a.minus + b.minus + float(np.sum(q[gone] * np.exp(-s[gone])))
+    # (the other terms have (1 − p)^{−n} in all)
+    each = plan.run.log_never / plan.run.steps
+    plus = a.plus * math.exp(each * b.terms) + b.plus * math.exp(each * a.terms)
+    plus += float(np.sum(q[gone]))
+    law = dyadic_sum.spread(plan.layout(terms), s[keep], q[None, keep], error, 0.0)
+    return _Above(law, minus, plus, terms)
+
+
+def _power(start: Any, number: int, join: Callable[[Any, Any, int], Any]) -> Any:
+    """The sum of ``number`` independent terms, by doubling."""
+    total, terms = start, 1
+    for bit in bin(number)[3:]:
+        terms *= 2
+        total = join(total, total, terms)
+        if bit == "1":
+            terms += 1
+            total = join(total, start, terms)
+    return total
+
+
+class _Below(NamedTuple):
+    law: dyadic_sum.Law
+    terms: int = 1
+
+
+def attack(run: Run, finer: int = 1) -> Law:
+    """From below: rounded log(1 + ρV) are added up, a test like any other.
+
+    Method: docs/method/seldom.md#seldom-below
+    """
+    plan = Plan.of(run, finer)
+    layout, (x, _) = plan.layout(1), plan.points()
+    between = run.place(0.5 * (x[1:] + x[:-1]))
+    first, last, width, node = _cells(run, between)
+    x, z = x[first : last + 2], between[first : last + 1]
+    mass = _WEIGHTS * width[:, None] * np.exp(-0.5 * node * node)
+    ratio = np.exp(run.tau * (node - 0.5 * run.tau))
+    odds = math.exp(run.log_odds)
+    inside = np.sum(mass, axis=1), np.sum(mass * ratio, axis=1)
+    ends = (ndtr(z[0]), ndtr(-z[-1])), (ndtr(z[0] - run.tau), ndtr(run.tau - z[-1]))
+    p, m = (
+        np.concatenate([[low], part, [high]])
+        for part, (low, high) in zip(inside, ends, strict=True)
+    )
+    masses = np.stack([p, odds * m])
+    units = _LOG_UNITS * float(np.max(z * z)) + _NODE_UNITS
+    exponent = run.tau * (float(np.max(np.abs(z))) + run.tau) + abs(run.log_odds)
+    apart = (_LOG_UNITS * exponent + 2.0 * _NODE_UNITS + NORMAL_END) * UNIT
+    start = dyadic_sum.spread(layout, x, masses, (units + NORMAL_END) * UNIT, apart)
+
+    def join(a: _Below, b: _Below, terms: int) -> _Below:
+        s, found, *errors = dyadic_sum.add(a.law, b.law, joint=True)
+        upward = np.argsort(-s, kind="stable")
+        high = int(np.searchsorted(np.cumsum(found[1][upward]), _SAME_LABEL))
+        if high:
+            s[upward[:high]] = s[upward[high]]
+        return _Below(dyadic_sum.spread(plan.layout(terms), s, found, *errors), terms)
+
+    law = _power(_Below(start), run.steps, join).law
+    s, (p, m) = law.flat()
+    m = m.copy()
+    m[np.argmin(s)] += _FAINT * math.expm1(run.log_never)
+    with np.errstate(divide="ignore"):
+        log_p, log_m = np.log(p + LOST), np.log(m)
+    return Law(s, log_p, log_m, -np.inf, -np.inf, law.error, law.apart * most_jumps(run))

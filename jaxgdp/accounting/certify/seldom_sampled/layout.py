@@ -1,0 +1,145 @@
+"""How the sums of a run are laid out whose record is hardly ever sampled; nothing here is part of a
+certificate."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from ....mechanisms.random_allocation import dyadic_sum
+from ....numerics.shapes import Array, Float
+
+MOST_EXPECTED = 4.0  # times that a record is sampled, that this serves
+_MOST_STEPS = 1e12  # beyond, the rounding of single masses is all that is left
+_LEAST_NOISE = 0.03  # below, a step lies farther out than doubles have probabilities
+_LEAST_RATE, _LEAST_SUM = 1e-130, 1e-250  # whose squares, and parts of which, are doubles
+_CORE, _OCTAVE = 512, 256  # points of the finest level on either side, and of an octave
+_FINE = 90.0  # points per standard deviation of the body
+_LEAST = 100.0  # −log of the probability that no sum is smaller than what the lattice resolves
+# standard deviations of one step, above and below: beyond the first there are no doubles with all
+# digits, beyond the second there is 1e-149
+_REACH, _BELOW = 37.0, -26.0
+_BEYOND = 25.0  # of those past a step with the record: 1e-138
+# of z, by which moments are estimated
+_Z = np.linspace(-_REACH, _REACH, 15_201)
+_W = np.exp(-0.5 * _Z * _Z) * (_Z[1] - _Z[0]) / math.sqrt(2.0 * math.pi)
+
+
+class Run(NamedTuple):
+    """T steps of N(0, σ²) against (1 − p)·N(0, σ²) + p·N(1, σ²).
+
+    With V = e^{z/σ − 1/(2σ²)}, the likelihood ratio of one step with the record, and ρ = p/(1 − p),
+    the likelihood ratio of the whole run is (1 − p)^T·e^S with S = Σ log(1 + ρV): what is summed.
+
+    Method: docs/method/seldom.md#seldom-ratio
+    """
+
+    sigma: float
+    p: float
+    steps: int
+
+    @property
+    def tau(self) -> float:
+        """1/σ."""
+        return 1.0 / self.sigma
+
+    @property
+    def log_odds(self) -> float:
+        """log ρ."""
+        return math.log(self.p) - math.log1p(-self.p)
+
+    @property
+    def log_never(self) -> float:
+        """−T·log(1 − p), which is minus the log of the probability that it is never sampled."""
+        return -self.steps * math.log1p(-self.p)
+
+    def log_ratio(self, z: Array) -> Array:
+        """log(1 + ρV) at z."""
+        return np.logaddexp(0.0, self.log_odds + self.tau * (z - 0.5 * self.tau))
+
+    def place(self, x: Array) -> Array:
+        """z at which log(1 + ρV) is x > 0: V is a quotient where it is not large."""
+        odds = math.exp(self.log_odds)
+        log_v = np.where(
+            x < 1.0,
+            np.log(np.expm1(np.minimum(x, 1.0)) / odds),
+            x + np.log1p(-np.exp(-np.maximum(x, 0.5))) - self.log_odds,
+        )
+        return self.sigma * log_v + 0.5 * self.tau
+
+
+def serves(run: Run) -> bool:
+    """Whether bounds are worked out for a run; they are valid for every one.
+
+    Method: docs/method/seldom.md#seldom-which
+    """
+    return (
+        _LEAST_NOISE <= run.sigma < math.inf
+        and _LEAST_RATE < run.p < 0.9
+        and 2 <= run.steps <= _MOST_STEPS
+        and run.p * run.steps <= MOST_EXPECTED
+    )
+
+
+class Plan(NamedTuple):
+    """Mean and variance of one log(1 + ρV) without jumps, variance without the larger ones, and the
+    smallest sum that matters; ``finer``: how many times as many points there are as for an accuracy
+    of 1e-3, a power of two.
+
+    Method: docs/method/seldom.md#seldom-ratio
+    """
+
+    run: Run
+    finer: int
+    mean: float
+    variance: float
+    inner: float
+    least: float
+
+    @classmethod
+    def of(cls, run: Run, finer: int = 1) -> Plan:
+        """From a quadrature of one step."""
+        x = run.log_ratio(_Z)
+        above = np.cumsum(_W[::-1])[::-1]
+
+        def body(jumps: float) -> tuple[float, float]:
+            w = np.where(above >= min(jumps / run.steps, 0.4), _W, 0.0)
+            mean = float(w @ x) / float(w.sum())
+            return mean, float(w @ (x - mean) ** 2) / float(w.sum())
+
+        mean, variance = body(0.1)
+        z = float(np.interp(-_LEAST / run.steps, log_ndtr(_Z), _Z))
+        least = max(float(run.log_ratio(np.array(z))), _LEAST_SUM)
+        return cls(run, finer, mean, variance, body(10.0)[1], least)
+
+    @functools.cache  # noqa: B019 (a plan is small, and seldom made)
+    def layout(self, terms: int) -> dyadic_sum.Layout:
+        """Points for a sum of so many: around 0 while it varies by much, else around its mean."""
+        number, octave, core = self.run.steps, _OCTAVE * self.finer, _CORE * self.finer
+        share = math.sqrt(terms / number)
+        body = math.sqrt(self.inner * terms) / (_FINE * self.finer)
+        small = self.least * share / octave
+        narrow = math.sqrt(self.variance / number) / self.mean * _OCTAVE < _FINE
+        ratio = math.sqrt(self.variance / terms) / self.mean
+        apart = ratio * _OCTAVE < _FINE  # from 0
+        finest = small if not narrow else body if apart else max(body, small)
+        exponent = math.floor(math.log2(finest))
+        if not apart:
+            return dyadic_sum.Layout(0.0, exponent, octave, core, of_logs=True)
+        # 0 is kept a point as long as the sum may be near it
+        centre = terms * self.mean
+        coarse = exponent if ratio < 0.05 else max(exponent, math.floor(math.log2(centre)) - 7)
+        middle = math.ldexp(round(math.ldexp(centre, -coarse)), coarse)
+        return dyadic_sum.Layout(middle, exponent, octave, core, of_logs=True)
+
+    def points(self) -> tuple[Float[Array, " points"], Float[Array, " points"]]:
+        """Points of one log(1 + ρV) above 0, as far as they matter, and z there."""
+        top = min(self.run.tau + _BEYOND, _REACH)
+        x = self.layout(1).between(0.0, float(self.run.log_ratio(np.array(top))))
+        z = self.run.place(x[x > 0.0])
+        inside = z >= _BELOW
+        return x[x > 0.0][inside], z[inside]

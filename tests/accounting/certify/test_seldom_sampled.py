@@ -1,0 +1,204 @@
+"""Runs in which the record is hardly ever sampled, against integrals, binomials and lattices."""
+
+import functools
+from fractions import Fraction
+from math import comb
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.special import erfcx, ndtr
+
+import jaxgdp
+from jaxgdp.accounting.certify import closed_forms, seldom_sampled
+from jaxgdp.accounting.certify.curve import GaussianParts
+from jaxgdp.accounting.certify.seldom_sampled import Run, laws
+from jaxgdp.accounting.question import Question
+from jaxgdp.numerics.errors import SELDOM, UNIT
+from jaxgdp.quantities.registry import REGISTRY
+
+
+@functools.cache
+def _curve(run):
+    parts = GaussianParts(np.float64(np.sqrt(run.steps) / run.sigma), np.float64(0.0))
+    with np.errstate(all="ignore"):
+        return seldom_sampled.both_sides(run, parts, 1e-3)
+
+
+def _numbers(run, adjacency, asked):
+    """Numbers by the law given the record alone, whatever steering thinks of it."""
+    question = Question(1e-3, 1e-10, adjacency, tuple((REGISTRY[n], at) for n, at in asked))
+    with np.errstate(all="ignore"):
+        oriented = closed_forms.oriented(_curve(run), question.adjacency)
+        return closed_forms.read([oriented], question)
+
+
+def _call(strike, tau):
+    """E(V − strike)₊ of V = e^{τz − τ²/2}, with relative accuracy."""
+    some = strike > 0.0
+    d = -np.log(np.where(some, strike, 1.0)) / tau + 0.5 * tau
+    a, b = -d / np.sqrt(2.0), (tau - d) / np.sqrt(2.0)
+    far = 0.5 * np.exp(-a * a) * (erfcx(np.maximum(a, 0.0)) - erfcx(np.maximum(b, 0.0)))
+    near = ndtr(d) - strike * ndtr(d - tau)
+    return np.where(some, np.where(d < 0.0, far, near), 1.0 - strike)
+
+
+def _put(strike, tau):
+    """E(strike − V)₊, with relative accuracy."""
+    some = strike > 0.0
+    d = -np.log(np.where(some, strike, 1.0)) / tau + 0.5 * tau
+    a, b = d / np.sqrt(2.0), (d - tau) / np.sqrt(2.0)
+    far = 0.5 * np.exp(-a * a) * (erfcx(np.maximum(b, 0.0)) - erfcx(np.maximum(a, 0.0)))
+    near = strike * ndtr(tau - d) - ndtr(-d)
+    return np.where(some, np.where(d > tau, far, near), 0.0)
+
+
+def _two_steps(sigma, p, epsilon, order, nodes):
+    """δ of two steps: the second one in closed form, the first by equal steps."""
+    tau = 1.0 / sigma
+    z = np.linspace(-12.0, tau + 12.0, nodes)
+    w = np.exp(-0.5 * z * z) * (z[1] - z[0]) / np.sqrt(2.0 * np.pi)
+    first = np.log1p(p * np.expm1(tau * (z - 0.5 * tau)))
+    if order == "remove":
+        value = np.exp(first) * p * _call(np.expm1(epsilon - first) / p + 1.0, tau)
+    else:
+        value = np.exp(epsilon + first) * p * _put(np.expm1(-epsilon - first) / p + 1.0, tau)
+    return float(w @ value)
+
+
+def _two_steps_agree(sigma, p):
+    run, adjacencies = Run(sigma, p, 2), ("remove", "add")
+    share = -np.expm1(-run.log_never)
+    for adjacency in adjacencies:
+        losses = np.array([0.0, 0.4, 1.5, 4.0]) / sigma
+        sign = 1.0 if adjacency == "remove" else -1.0
+        # (in the other order the last digits of ε are all that is left of larger losses)
+        for epsilon in sign * np.log1p(share * np.expm1(np.minimum(sign * losses, 18.0))):
+            exact, rough = (_two_steps(sigma, p, epsilon, adjacency, n) for n in (20_001, 15_001))
+            room = 3.0 * abs(exact - rough) + 1e-11 * exact
+            low, high = _numbers(run, adjacency, [("delta", float(epsilon))])["delta"]
+            assert low[0] <= exact + room and high[0] >= exact - room
+            # (rates are logs that differ by a share of π)
+            if share > 1e-12:
+                assert high[0] - low[0] <= 2e-3 * exact + 1e-10 * share + room
+
+
+@pytest.mark.parametrize(
+    ("sigma", "p"), [(0.3, 1e-6), (7.0, 1e-8), (1.2, 0.3), (40.0, 3e-9), (0.7, 1e-100)]
+)
+def test_two_steps_by_integration(sigma, p):
+    _two_steps_agree(sigma, p)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(60))
+def test_two_random_steps_by_integration(seed):
+    rng = np.random.default_rng(seed)
+    _two_steps_agree(10.0 ** rng.uniform(-0.8, 1.7), 10.0 ** rng.uniform(-9.0, -0.1))
+
+
+@pytest.mark.parametrize("run", [Run(0.4, 1e-5, 1000), Run(3.0, 1e-8, 77), Run(20.0, 1e-7, 10**7)])
+def test_masses_and_means_add_up(run):
+    for law in (laws.dominating(run), laws.attack(run)):
+        p, m = np.exp(law.log_p).sum(), np.exp(law.log_m).sum()
+        assert abs(p - 1.0) <= law.error
+        assert abs(m / np.expm1(run.log_never) - 1.0) <= law.error + law.near
+        assert law.error <= 1e-4 and law.near <= 1e-8
+
+
+def test_masses_of_one_step_are_as_exact_as_stated():
+    rng, logs = np.random.default_rng(5), 0
+    for _ in range(40):
+        tau, z = 10.0 ** rng.uniform(-2.0, 1.5), rng.uniform(-26.0, 36.0)
+        width = rng.uniform(0.02, 1.0) * min(9.0 / (abs(z) + tau), 4.0)
+        ends = np.array([z, z + width])
+        run = Run(1.0 / tau, 1e-6, 3)
+        first, last, widths, node = laws._cells(run, ends)
+        if (first, last) != (0, 1):
+            continue
+        logs += 1
+        mass = laws._WEIGHTS * widths[:, None]
+        found = float(np.sum(mass * np.exp(-0.5 * node * node)))
+        with mpmath.workdps(60):
+            a, b = (mpmath.mpf(float(end)) / mpmath.sqrt(2) for end in ends)
+            exact = (mpmath.erfc(a) - mpmath.erfc(b)) / 2
+            if a < 0:
+                exact = (mpmath.erfc(-b) - mpmath.erfc(-a)) / 2
+            units = float(abs(found / exact - 1)) / UNIT
+        assert units <= SELDOM[0] * float(np.max(ends**2)) + SELDOM[1]
+    assert logs >= 20
+
+
+def test_no_more_jumps_than_are_counted():
+    for run in (Run(1.0, 0.01, 200), Run(1.0, 0.5, 8), Run(1.0, 1e-9, 50)):
+        p, number = Fraction(run.p), run.steps
+        most = laws.most_jumps(run)
+        likely = [comb(number, j) * p**j * (1 - p) ** (number - j) for j in range(most + 1)]
+        share = 1 - likely[0]
+        assert 1 - sum(likely) <= share * Fraction(1, 10**120)
+
+
+@pytest.mark.parametrize(
+    ("run", "adjacency"),
+    [
+        (Run(0.6, 0.01, 200), "add_remove"),
+        *(
+            pytest.param(run, adjacency, marks=pytest.mark.nightly)
+            for run in (Run(1.0, 1e-3, 1000), Run(5.0, 1e-4, 10**4))
+            for adjacency in ("remove", "add", "add_remove")
+        ),
+    ],
+)
+def test_runs_that_lattices_know_are_within_both(run, adjacency):
+    asked = [("mu", None), ("advantage", None), ("epsilon", 1e-7), ("delta", 0.01), ("tpr", 0.01)]
+    asked += [("beta", 0.2), ("bayes_risk", 0.4), ("regret", None), ("approximate_mu", 1e-6)]
+    own = _numbers(run, adjacency, asked)
+    setting = jaxgdp.dpsgd(run.sigma, run.p, run.steps)
+    for name, at in asked:
+        given = {} if at is None else {REGISTRY[name].argument: at}
+        other = jaxgdp.measure(setting, name, adjacency=adjacency, **given).brackets[name]
+        low, high = (float(side[0]) for side in own[name])
+        assert low <= other.upper and other.lower <= high
+        # (a lattice has more of a small δ, and of a regret)
+        if name not in ("regret", "delta"):
+            assert high - low <= 2e-3 * high
+
+
+# (quantity, σ, p, T, order, what it is asked at) of runs whose brackets were wide
+_WIDE = [
+    ("mu", 0.315, 7.25e-7, 3, "add", {}),
+    ("mu", 0.3445, 1.43e-9, 59942, "add_remove", {}),
+    ("mu", 64.2, 1.63e-9, 24520648, "remove", {}),
+    ("mu", 7.1, 1.3e-8, 248, "add", {}),
+    ("approximate_mu", 0.365, 0.0213, 7, "add", {"approximation": 3.75e-12}),
+    ("approximate_mu", 0.199, 4.24e-7, 1844579, "remove", {"approximation": 2.68e-9}),
+    ("approximate_mu", 0.077, 7e-8, 90, "add", {"approximation": 5.9e-15}),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "sigma", "p", "steps", "adjacency", "at"),
+    [
+        *_WIDE[2:5],
+        *(pytest.param(*each, marks=pytest.mark.nightly) for each in _WIDE[:2] + _WIDE[4:]),
+    ],
+)
+def test_runs_that_lattices_left_wide_are_narrow(name, sigma, p, steps, adjacency, at):
+    asked = {"adjacency": adjacency, **at}
+    found = jaxgdp.measure(jaxgdp.dpsgd(sigma, p, steps), name, **asked)
+    assert found.status[name] == 0
+    # less noise shows more
+    more = jaxgdp.measure(jaxgdp.dpsgd(0.97 * sigma, p, steps), name, **asked).brackets[name]
+    assert found.brackets[name].lower <= more.upper
+    assert found.brackets[name].upper <= more.upper * (1.0 + 1e-3)
+
+
+def test_kept_curves_of_seldom_sampled_records_agree():
+    run = jaxgdp.dpsgd(1.4, 4.6e-8, 171)
+    curve = jaxgdp.tradeoff(run)
+    for name, at in (("mu", None), ("advantage", None), ("tpr", 1e-3)):
+        given = {} if at is None else {REGISTRY[name].argument: at}
+        number = jaxgdp.measure(run, name, **given).brackets[name]
+        kept = curve.quantity(name, at)
+        assert kept.lower <= number.upper and number.lower <= kept.upper
+        assert kept.upper - kept.lower <= 2.0 * (number.upper - number.lower)
