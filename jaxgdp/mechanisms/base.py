@@ -89,6 +89,7 @@ class Mechanism:
             that it is a pair of.
         sampling: how records get into its uses, in words for reports; "" where its author gives
             none.
+        beside_noise: what a report counts by it beside the noise, in words; "" where nothing.
         noise_scale: the field that all its noise is proportional to, by which calibration scales
             it; "" where there is none.
         examples: settings by name, one or more, of a class of the package that users build: what
@@ -107,6 +108,7 @@ class Mechanism:
     undifferentiable: ClassVar[str] = "it does not declare how its cells move with that"
     relation: ClassVar[str] = "those of the pair it was made from"
     sampling: ClassVar[str] = ""
+    beside_noise: ClassVar[str] = ""
     noise_scale: ClassVar[str] = ""
     examples: ClassVar[dict[str, Callable[[], Mechanism]]] = {}
 
@@ -136,6 +138,16 @@ class Mechanism:
     def shape(self) -> tuple[int, ...]:
         """Broadcast shape of the parameters."""
         return np.broadcast_shapes(*(outer for outer, _ in self.parameter_shapes().values()))
+
+    def noise_alone(self) -> list[tuple[Any, Any]] | None:
+        """What is left of one use, as mechanisms and counts, if ``beside_noise`` is taken away; an
+        empty list where nothing is, None where it is not known.
+        """
+        return None
+
+    def replaces_record(self) -> bool:
+        """Whether its own pair is that of replacing a record, and not of leaving one out."""
+        return False
 
     def describe_sampling(self) -> str:
         """How records get into the uses of this mechanism, in words for reports."""

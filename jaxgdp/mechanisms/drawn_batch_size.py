@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -69,6 +69,7 @@ class DrawnBatchSize(Mechanism):
     relation: ClassVar[str] = (
         "zeroing a record where the number of records is known, else adding or removing one"
     )
+    beside_noise: ClassVar[str] = "the number of records that every step draws"
     sampling: ClassVar[str] = "Poisson sampling, and every step tells how many records it has drawn"
     examples: ClassVar[dict[str, Callable[[], Mechanism]]] = {
         "DrawnBatchSize(1, 0.1 of 50)": lambda: DrawnBatchSize(1.0, 0.1, 50)
@@ -83,6 +84,10 @@ class DrawnBatchSize(Mechanism):
             dataset_size=whole,
             size_known=truth,
         )
+
+    def noise_alone(self) -> list[tuple[Any, Any]]:
+        """The noisy sum alone."""
+        return [(SubsampledGaussian(self.noise_multiplier, self.sampling_prob), 1)]
 
     def describe_sampling(self) -> str:
         """Poisson sampling, and what is told of it."""

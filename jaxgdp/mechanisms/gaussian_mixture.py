@@ -66,6 +66,7 @@ class GaussianMixture(Mechanism):
     trailing: ClassVar[dict[str, int]] = {"shifts": 1, "weights": 1}
     undifferentiable: ClassVar[str] = "the edges of its cells are found by iteration"
     relation: ClassVar[str] = "leaving out and adding a user"
+    beside_noise: ClassVar[str] = "all records of a user"
     sampling: ClassVar[str] = "a random shift, drawn anew at every step, as its weights have it"
     noise_scale: ClassVar[str] = "noise_multiplier"
     examples: ClassVar[dict] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -61,6 +61,7 @@ class PartitionSelection(Mechanism):
     )
     undifferentiable: ClassVar[str] = "its attack is made from known numbers"
     relation: ClassVar[str] = "adding or removing a user with a limited number of keys"
+    beside_noise: ClassVar[str] = "which keys are published"
     sampling: ClassVar[str] = EVERY_RECORD
     examples: ClassVar[dict[str, Callable[[], Mechanism]]] = {
         "PartitionSelection(1, 1e-6)": lambda: PartitionSelection(1.0, 1e-6)
@@ -69,6 +70,10 @@ class PartitionSelection(Mechanism):
     def __post_init__(self) -> None:
         known(self, why="its attack is made from its parameters", **vars(self))
         check_fields(self, epsilon=_epsilon, delta=open_unit, max_keys=whole)
+
+    def noise_alone(self) -> list[tuple[Any, Any]]:
+        """Nothing: the part is the choice of keys."""
+        return []
 
     def _turn(self) -> Array:
         """The last n at which π(n + 1) = e^ε·π(n) + δ: π(n) ≤ (1 − δ)/(e^ε + 1)."""

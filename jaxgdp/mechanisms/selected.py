@@ -75,6 +75,7 @@ class Selected(Mechanism):
     )
     undifferentiable: ClassVar[str] = "its tables are made from the certified curve of one run"
     relation: ClassVar[str] = "those of one run"
+    beside_noise: ClassVar[str] = "the choice of one run"
     sampling: ClassVar[str] = "as in each run; the best run alone is published"
     examples: ClassVar[dict[str, Callable[[], Mechanism]]] = {
         "Selected(Gaussian(2), Geometric(10))": lambda: Selected(Gaussian(2.0), Geometric(10.0))
@@ -124,6 +125,14 @@ class Selected(Mechanism):
         if self._all_single():
             return ()
         return self._attacks()
+
+    def noise_alone(self) -> list[tuple[Any, Any]]:
+        """One run."""
+        return [(self.mechanism, 1)]
+
+    def replaces_record(self) -> bool:
+        """As in each run."""
+        return all(part.replaces_record() for part in self.mechanism.mechanisms)
 
     def replace_one(self) -> Selected:
         """The selection from runs under replacing a record."""

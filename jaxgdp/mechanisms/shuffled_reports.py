@@ -73,6 +73,7 @@ class ShuffledReports(Mechanism):
     )
     undifferentiable: ClassVar[str] = "its tables are made from known numbers"
     relation: ClassVar[str] = "one user's value being another one"
+    beside_noise: ClassVar[str] = "shuffled reports of users"
     sampling: ClassVar[str] = "none: every user reports, and the reports are shuffled"
     examples: ClassVar[dict[str, Callable[[], Mechanism]]] = {
         "ShuffledReports(1, 1000 users)": lambda: ShuffledReports(1.0, 1000)
@@ -92,6 +93,14 @@ class ShuffledReports(Mechanism):
         """The randomiser is not swept."""
         swept = {"epsilon": self.epsilon, "num_users": self.num_users}
         return {name: (np.shape(value), ()) for name, value in swept.items()}
+
+    def noise_alone(self) -> list[tuple[Any, Any]]:
+        """Nothing: the part is these reports."""
+        return []
+
+    def replaces_record(self) -> bool:
+        """A user's value is replaced."""
+        return True
 
     def replace_one(self) -> ShuffledReports:
         """Itself: a user's value is replaced."""

@@ -78,11 +78,16 @@ class _Thresholded(Mechanism):
     )
     undifferentiable: ClassVar[str] = "its profile is made from known numbers"
     relation: ClassVar[str] = _RELATION
+    beside_noise: ClassVar[str] = "keys that only one record has"
     sampling: ClassVar[str] = "none: every use includes every record"
 
     def _noise(self) -> Mechanism:
         """The noise of one count."""
         raise NotImplementedError
+
+    def noise_alone(self) -> list[tuple[Any, Any]]:
+        """The noisy counts, if all cells are known."""
+        return [(self._noise(), np.asarray(self.max_cells))]
 
     def _log_tail(self, distance: Array) -> Array:
         """log of the probability that noise is at least so much."""

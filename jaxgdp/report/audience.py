@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..numerics.rounding import rounded_outward
 from ..numerics.validation import one_of
 from . import strength, words
-from .counted import not_counted
+from .counted import counted_sentence, not_counted
 from .statements import latex, latex_text, model_card, paragraph, short_sentence, usual_delta
 
 if TYPE_CHECKING:
@@ -70,7 +70,9 @@ def legal(report: Report) -> str:
     lines += [line for sentence in told for line in (sentence, "")]
     lines += ["## The statement to publish", "", f"> {short_sentence(report, _delta(report))}", ""]
     lines += ["## What is assumed", "", *(f"- **{name}**: {text}" for name, text in assumed), ""]
-    lines += ["## What is not counted", "", *(f"- {text}" for text in not_counted(report.spec)), ""]
+    if report.counted:
+        lines += ["## What is counted", "", counted_sentence(report), ""]
+    lines += ["## What is not counted", "", *(f"- {text}" for text in not_counted(report)), ""]
     lines += ["## Words", "", f"- **strength**: {strength.explanation()}"]
     lines += [f"- **{name}**: {text}" for name, text in meant]
     return "\n".join([*lines, "", f"Computed by jaxgdp {report.version}: `{report.command}`"])
@@ -101,6 +103,8 @@ def paper(report: Report) -> str:
         )
     lines += [r"\hline", r"\end{tabular}", ""]
     command = report.command.replace("_", r"\_").replace("--", "-{}-")
+    if report.counted:
+        lines += [latex_text(f"Counted: {counted_sentence(report)}."), ""]
     lines.append(f"% Computed by jaxgdp {report.version}; again by: {report.command}")
     return "\n".join([*lines, rf"Certified upper bounds, computed again by \texttt{{{command}}}."])
 

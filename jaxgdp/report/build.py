@@ -101,6 +101,7 @@ def _filled(settled: Settled, curve: TradeoffCurve) -> Report:
     tpr_fprs, curve_fprs = (*settings["fpr"], best_fpr), (*CURVE_FPRS, best_fpr)
     fnrs = _paired(curve_fprs, answers("beta", np.array(curve_fprs))) if tier == "II" else ()
     epsilons = _paired(settings["delta"], answers("epsilon", np.array(settings["delta"])))
+    mu = _scalar(answers("mu"))
     return Report(
         title=settled.words.get("title", ""),
         neighbours=settled.words.get("neighbours", ""),
@@ -110,7 +111,7 @@ def _filled(settled: Settled, curve: TradeoffCurve) -> Report:
         fpr_floor=settings["fpr_floor"],
         approximation=settings["approximation"],
         regret=regret,
-        mu=_scalar(answers("mu")),
+        mu=mu,
         approximate_mu=_scalar(answers("approximate_mu", settings["approximation"])),
         epsilons=epsilons,
         advantage=_scalar(answers("advantage")),
@@ -132,6 +133,7 @@ def _filled(settled: Settled, curve: TradeoffCurve) -> Report:
         alternatives=tuple(_alternatives(settled, usual_delta(settings["delta"]))),
         rho=total_rho(settled.composition),
         parts=parts_of(settled.described, settings),
+        counted=counted.counted(settled, float(mu.upper)),
         # (of all that has been asked above)
         status=_status(answers.codes, settled.composition),
     )

@@ -15,6 +15,7 @@ from .words import question
 
 if TYPE_CHECKING:
     from ..tradeoff import TradeoffCurve
+    from .counted import Counted
     from .parts import Part
 
 TIER_LIMIT = text.TIER_LIMIT
@@ -77,6 +78,7 @@ class Report:
         alternatives: of a run, what holds if its batches were drawn in another way.
         rho: ρ of the whole, rounded up, where every part is a Gaussian or discrete one; else None.
         parts: of a description that names its parts or states budgets, a row for each.
+        counted: what the numbers hold for beside the noise, a row for each.
 
     Two reports are equal if all of it but ``date`` and ``software`` is equal."""
 
@@ -112,6 +114,7 @@ class Report:
     alternatives: tuple[Alternative, ...] = ()
     rho: float | None = None
     parts: tuple[Part, ...] = ()
+    counted: tuple[Counted, ...] = ()
     date: str = field(default="", compare=False)
     software: dict = field(default_factory=dict, compare=False)
     proven: str = field(default="", compare=False)
@@ -255,15 +258,14 @@ class Report:
         """
         from ..interop.registry import from_report
         from . import words
-        from .counted import not_counted, rows
+        from .counted import counted_sentence, not_counted
 
-        counts = "; ".join(" ".join(row[:2]) for row in rows(self))
         said = {
-            "counted": counts,
+            "counted": counted_sentence(self),
             "sampling": words.sampling(self.spec),
             "adjacency": words.adjacency(self),
             "unit": words.unit(self),
-            "not_counted": "; ".join(not_counted(self.spec)),
+            "not_counted": "; ".join(not_counted(self)),
         }
         return from_report(self, said, delta=delta, **metadata)
 

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..measure import measure
 from ..mechanisms import Composition, Mechanism, as_composition, compose
+from ..mechanisms.description import describe
 from ..mechanisms.runs import Runs
 from ..numerics.rounding import rounded_outward
 from ..run_settings import Run
-from ..spec import Spec, from_dict
+from ..run_settings import run as run_of
+from ..spec import Spec
 from . import words
 
 if TYPE_CHECKING:
     from .content import Report
+    from .settled import Settled
 
 TITLES = ("counted", "law", "mu without it", "share of mu")
-_TUNING = words.NOT_COUNTED[0]
+EXPLAINED = (
+    "μ without it: the upper side of μ of the same release without what the row counts; share of μ:"
+    " 1 − (μ without it/μ)², by squares, as they add up for Gaussian noise; shares of several rows"
+    " need not"
+)
+_TUNING, _, _RECORDS, _ = words.NOT_COUNTED
 
 
 class Counted(NamedTuple):
@@ -27,23 +36,15 @@ class Counted(NamedTuple):
     Attributes:
         what: in words.
         law: the numbers that it was counted with.
-        without: upper side of μ of the same release without it; None where that is not computed.
-        share: of μ, by the squares: 1 − (μ without it/μ)², from the upper sides.
+        without: upper side of μ of the same release without it; None where that is not known.
+        share: of μ, by the squares: 1 − (μ without it/μ)², from the upper sides; None where one of
+            them is not known or μ is infinite.
     """
 
     what: str
     law: str
     without: float | None
     share: float | None
-
-
-_WORDS = {
-    "ThresholdedGaussian": "keys that only one record has",
-    "ThresholdedLaplace": "keys that only one record has",
-    "PartitionSelection": "which keys are published",
-    "GaussianMixture": "records of one user",
-    "ShuffledReports": "shuffling of randomised reports",
-}
 
 
 def tuned(mechanism: Any, runs: Runs, title: str | None = None) -> tuple[Composition, str | None]:
@@ -67,50 +68,61 @@ def tuned(mechanism: Any, runs: Runs, title: str | None = None) -> tuple[Composi
     return as_composition(Selected(mechanism, runs)), title
 
 
-def counted(report: Report) -> tuple[Counted, ...]:
-    """What the numbers of a report hold for, beside the noise."""
-    kinds = {entry.get("type") for entry in report.spec.get("mechanism", ())}
-    if not kinds & {"Selected", *_WORDS}:
-        return ()
-    described = {key: report.spec[key] for key in ("rho", "mechanism") if key in report.spec}
-    composition = from_dict(described).mechanism
+def counted(settled: Settled, mu: float) -> tuple[Counted, ...]:
+    """What the numbers of a report hold for, beside the noise.
+
+    Args:
+        settled: the question of the report.
+        mu: upper side of μ of the whole.
+    """
+    how = {key: settled.settings[key] for key in ("rtol", "fpr_floor", "adjacency")}
+    whole = settled.composition
+    uses = list(zip(whole.mechanisms, whole.counts, strict=True))
     found = []
-    for part in composition.mechanisms:
-        name = type(part).__name__
-        if name == "Selected":
-            found.append(_selection(report, composition, part))
-        elif name in _WORDS:
-            found.append(Counted(_WORDS[name], _law(part), None, None))
+    if settled.run is not None:
+        if settled.run.records_per_user > 1:
+            law = f"records_per_user={float(settled.run.records_per_user):g}"
+            given: dict[str, Any] = settled.run.given() | {"records_per_user": 1}
+            single = run_of(**given)
+            rest = [(single.if_drawn(settled.sampler), 1)]
+            found.append(_row("all records of a user", law, rest, how, mu))
+        uses = []
+    for i, (part, count) in enumerate(uses):
+        if not part.beside_noise:
+            continue
+        alone = part.noise_alone()
+        rest = None
+        if alone is not None:
+            rest = uses[:i] + [(each, n * count) for each, n in alone] + uses[i + 1 :]
+        found.append(_row(part.beside_noise, _law(part), rest, how, mu))
     return tuple(found)
 
 
-def _selection(report: Report, composition: Composition, part: Any) -> Counted:
-    others = [
-        (one, count)
-        for one, count in zip(composition.mechanisms, composition.counts, strict=True)
-        if one is not part
-    ]
-    own = zip(composition.mechanisms, composition.counts, strict=True)
-    once = [(part.mechanism, count) for one, count in own if one is part]
-
-    how = {"fpr_floor": report.fpr_floor, "adjacency": report.adjacency, "rtol": report.rtol}
-    without = float(np.max(measure(compose(once + others), "mu", **how)["mu"].upper))
-    whole = float(report.mu.upper)
-    share = None if not np.isfinite(whole) or whole == 0.0 else 1.0 - min(without / whole, 1.0) ** 2
-    return Counted("the choice of one run", str(part.runs), without, share)
+def _row(
+    what: str, law: str, rest: list[tuple[Any, Any]] | None, how: dict[str, Any], mu: float
+) -> Counted:
+    without = None
+    if rest is not None:
+        try:
+            own = measure(compose(rest), "mu", **how)["mu"].upper if rest else 0.0
+            without = float(np.max(own))
+        except ValueError:  # (no pair of it is known for this relation)
+            pass
+    share = None
+    if without is not None and not np.isnan(without) and np.isfinite(mu) and mu > 0.0:
+        share = 1.0 - min(without / mu, 1.0) ** 2
+    return Counted(what, law, None if without is None or np.isnan(without) else without, share)
 
 
 def _law(part: Mechanism) -> str:
-    fields = {name: getattr(part, name) for name in part.given_fields()}
-    shown = [
-        f"{name}={value if isinstance(value, str) else format(float(np.asarray(value)), '.6g')}"
-        for name, value in fields.items()
-        if np.ndim(value) == 0
-    ]
-    return ", ".join(shown)
+    own = getattr(part, "runs", None)
+    if isinstance(own, Runs):
+        return str(own)
+    text = describe(as_composition(part))
+    return text[text.index("(") + 1 : text.rindex(")")]
 
 
-def rows(report: Report) -> list[tuple[str, ...]]:
+def rows(found: Iterable[Counted]) -> list[tuple[str, ...]]:
     """The table of what was counted: what, its law, μ without it, and its share of μ."""
     up = lambda value: rounded_outward(float(value), up=True, digits=6)
     return [
@@ -120,18 +132,28 @@ def rows(report: Report) -> list[tuple[str, ...]]:
             "-" if each.without is None else up(each.without),
             "-" if each.share is None else f"{100.0 * each.share:.3g} %",
         )
-        for each in counted(report)
+        for each in found
     ]
 
 
-def not_counted(spec: dict[str, Any]) -> tuple[str, ...]:
-    """The omissions of a report on a description: a search that was counted is none of them.
+def counted_sentence(report: Report) -> str:
+    """What was counted, in one line, with the shares of μ that are known; "" where nothing."""
+    told = []
+    for what, law, _, share in rows(report.counted):
+        told.append(f"{what} ({law}{'' if share == '-' else f'; {share} of μ'})")
+    return "; ".join(told)
+
+
+def not_counted(report: Report) -> tuple[str, ...]:
+    """The omissions of a report: what was counted is none of them.
 
     Example:
-        >>> len(not_counted({"mechanism": [{"type": "Gaussian", "noise_multiplier": 1.0}]}))
+        >>> import jaxgdp
+        >>> len(not_counted(jaxgdp.report(jaxgdp.Gaussian(1.0))))
         4
     """
-    kinds = {entry.get("type") for entry in spec.get("mechanism", ())}
-    return tuple(
-        text for text in words.NOT_COUNTED if not (text == _TUNING and "Selected" in kinds)
-    )
+    kinds = {entry.get("type") for entry in report.spec.get("mechanism", ())}
+    left_out = {_TUNING} if "Selected" in kinds else set()
+    if report.spec.get("run", {}).get("records_per_user", 1) > 1:
+        left_out.add(_RECORDS)
+    return tuple(text for text in words.NOT_COUNTED if text not in left_out)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ..arguments import greek
 from ..numerics.rounding import rounded_outward
 from . import strength, words
+from .counted import EXPLAINED as COUNTED_EXPLAINED
 from .counted import TITLES as COUNTED_TITLES
 from .counted import not_counted
 from .counted import rows as counted_rows
@@ -144,8 +145,8 @@ def parts_table(report: Report) -> str:
     found = ""
     if report.parts:
         found = table("The release by its parts.", PART_TITLES, part_rows(report))
-    if counted := counted_rows(report):
-        found += table("What was counted.", COUNTED_TITLES, counted)
+    if counted := counted_rows(report.counted):
+        found += table(f"What was counted. {COUNTED_EXPLAINED}.", COUNTED_TITLES, counted)
     return found
 
 
@@ -274,7 +275,7 @@ def _assumed(report: Report) -> str:
 </section>
 <section>
 <h2>What is not counted</h2>
-{bullets(map(escape, not_counted(report.spec)))}
+{bullets(map(escape, not_counted(report)))}
 </section>
 """
 

@@ -166,7 +166,7 @@ def _laid_out(report: Report, drawn: list[str], size: float) -> Any:
     sheet.columns([(greek(name), value) for name, value in short_rows(report)])
     if report.parts:
         sheet.write("Parts (name, share, ρ, σ, μ): " + "; ".join(map(", ".join, part_rows(report))))
-    if counted := counted_rows(report):
+    if counted := counted_rows(report.counted):
         told = "; ".join(map(", ".join, counted))
         sheet.write(f"Counted (what, law, μ without it, share of μ): {told}")
     if report.rho is not None:
@@ -183,7 +183,7 @@ def _laid_out(report: Report, drawn: list[str], size: float) -> Any:
     for name, text in assumptions(report):
         sheet.named(f"{name}:", text)
     sheet.heading("What is not counted")
-    for text in not_counted(report.spec):
+    for text in not_counted(report):
         sheet.write(f"– {text}")
     sheet.heading("What the words mean")
     for name, text in words.definitions(report):

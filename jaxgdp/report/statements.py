@@ -16,7 +16,7 @@ from ..numerics.validation import one_of
 from ..run_settings import SAMPLINGS, Run
 from ..spec import from_dict
 from . import strength, words
-from .counted import not_counted
+from .counted import counted_sentence, not_counted
 from .words import plain
 
 if TYPE_CHECKING:
@@ -125,6 +125,8 @@ def unit(report: Report) -> str:
     if report.neighbours:
         return report.neighbours
     run, relation = run_of(report), _UNITS[Adjacency(report.adjacency)]
+    if words.replaced(report.spec):
+        return _UNITS[Adjacency.REPLACE_ONE]
     if run is not None and run.records_per_user > 1:
         of_user = f"one user with up to {_count(run.records_per_user)} records"
         return relation.replace("one record", of_user)
@@ -188,7 +190,8 @@ def paragraph(report: Report, delta: float) -> str:
             strength.sentence(report),
             *others,
             "All numbers are certified upper bounds, rounded up.",
-            f"Not counted: {'; '.join(not_counted(report.spec))}.",
+            *([f"Counted: {counted_sentence(report)}."] if report.counted else []),
+            f"Not counted: {'; '.join(not_counted(report))}.",
             *status,
             f"Computed by jaxgdp {report.version}{f' on {report.date}' if report.date else ''}.",
         ]
@@ -260,7 +263,8 @@ def model_card(report: Report, delta: float) -> str:
         "mechanism": report.mechanism,
         **trained,
         "guarantees": [_guarantee(report, delta), *map(_possible, report.alternatives)],
-        "not_counted": "; ".join(not_counted(report.spec)),
+        **({"counted": counted_sentence(report)} if report.counted else {}),
+        "not_counted": "; ".join(not_counted(report)),
         "software": f"jaxgdp {report.version}",
         "command": report.command,
     }

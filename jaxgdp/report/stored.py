@@ -14,6 +14,7 @@ from ..bracket import Bracket
 from ..quantities.registry import named
 from ..spec import renamed
 from .alternative import Alternative
+from .counted import Counted
 from .parts import Part
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ def plain_values(report: Report) -> dict:
         **_of_run(report),
         **({} if report.rho is None else {"rho": report.rho}),
         **({"parts": [_json_part(part) for part in report.parts]} if report.parts else {}),
+        **({"counted": [_json_counted(row) for row in report.counted]} if report.counted else {}),
         "command": report.command,
         "spec": report.spec,
     }
@@ -121,6 +123,16 @@ def _of_run(report: Report) -> dict[str, Any]:
 
 def _json_part(part: Part) -> dict[str, Any]:
     return part._asdict() | {"mu": _json_bracket(part.mu)}
+
+
+def _json_counted(row: Counted) -> dict[str, Any]:
+    without = None if row.without is None else _json_number(row.without)
+    return row._asdict() | {"without": without}
+
+
+def _counted_back(row: dict[str, Any]) -> Counted:
+    numbers = (None if row[key] is None else _number_back(row[key]) for key in ("without", "share"))
+    return Counted(str(row["what"]), str(row["law"]), *numbers)
 
 
 def _alternative_back(row: dict[str, Any]) -> Alternative:
@@ -182,7 +194,8 @@ def _required(data: dict, brackets: dict[str, Callable[[Any], Any]]) -> dict[str
 def _optional(data: dict) -> dict[str, Any]:
     """Values of the keys that reports of earlier versions, or of other mechanisms, lack."""
     found: dict[str, Any] = {}
-    rows = {"others": _other_back, "alternatives": _alternative_back, "parts": _part_back}
+    rows = {"others": _other_back, "alternatives": _alternative_back, "parts": _part_back,
+            "counted": _counted_back}  # fmt: skip
     for key, read in rows.items():
         try:
             found[key] = tuple(read(row) for row in data.get(key, ()))

@@ -12,6 +12,7 @@ from ..numerics.showing import cells
 from ..quantities.registry import named
 from ..spec import SEVERAL
 from . import strength, words
+from .counted import EXPLAINED as COUNTED_EXPLAINED
 from .counted import TITLES as COUNTED_TITLES
 from .counted import not_counted
 from .counted import rows as counted_rows
@@ -201,7 +202,7 @@ def _tables(report: Report) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]
         tables.append((("trade-off curve", "lower", "upper", "report"), list(curve_rows(report))))
     if report.parts:
         tables.append((PART_TITLES, part_rows(report)))
-    if found := counted_rows(report):
+    if found := counted_rows(report.counted):
         tables.append((COUNTED_TITLES, found))
     return tables
 
@@ -216,7 +217,10 @@ def _reproduction(report: Report) -> list[str]:
 
 def _explanations(report: Report) -> list[tuple[str, str]]:
     """The meaning of the tables' names, and the omissions."""
-    told = [*words.definitions(report), ("not counted", "; ".join(not_counted(report.spec)))]
+    told = [*words.definitions(report)]
+    if report.counted:
+        told.append(("counted", COUNTED_EXPLAINED))
+    told.append(("not counted", "; ".join(not_counted(report))))
     return [(spelled_out(name), spelled_out(text)) for name, text in told]
 
 

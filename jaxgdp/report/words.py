@@ -79,8 +79,30 @@ def sampling(spec: dict) -> str:
 def adjacency(report: Report) -> str:
     """The neighbouring relation: its name and meaning, and which orders of a pair count."""
     relation = Adjacency.checked(report.adjacency)
+    own = replaced(report.spec)
+    if own and not report.neighbours:
+        orders = "both orders" if relation.symmetric else "one order only"
+        return f"{relation} ({own}; {orders})"
     meaning = relation.order_meaning if report.neighbours else relation.meaning
     return f"{relation} ({meaning})"
+
+
+def replaced(spec: dict) -> str:
+    """The relation of a mechanism whose own pair is that of replacing a record, in its words; "" of
+    others.
+
+    Example:
+        >>> replaced({"mechanism": [{"type": "ShuffledReports", "epsilon": 1, "num_users": 9}]})
+        "one user's value being another one"
+    """
+    entries = spec.get("mechanism", ())
+    if not entries or any(entry.get("type") not in known_mechanisms() for entry in entries):
+        return ""
+    described = {key: spec[key] for key in ("rho", "mechanism") if key in spec}
+    parts = from_dict(described).mechanism.mechanisms
+    if not all(part.replaces_record() for part in parts):
+        return ""
+    return "; ".join(dict.fromkeys(part.relation for part in parts))
 
 
 def question(report: Report) -> str:
@@ -93,7 +115,11 @@ def question(report: Report) -> str:
 
 def unit(report: Report) -> str:
     """Whom the numbers protect."""
-    return report.neighbours or "one record, as the mechanism's sensitivity or clipping has it"
+    if report.neighbours:
+        return report.neighbours
+    if replaced(report.spec):
+        return "one record, whose value may be any other one"
+    return "one record, as the mechanism's sensitivity or clipping has it"
 
 
 def _of(share: float) -> str:
