@@ -36,6 +36,7 @@ NAMES = (
     "wealth",
     "strategies",
     "users",
+    "tuning",
 )
 
 

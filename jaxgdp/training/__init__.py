@@ -15,6 +15,7 @@
     stopping        the last step within a budget, found in few evaluations
     accountant      counts of steps for settings on a schedule; checkpoint: the same on disk
     describe        which sampler a data loader has, and what may be claimed of it
+    pipelines       the same of pipelines of grain and tf.data
     filters         budgets for settings that depend on the data
     odometers       what such a run has spent, whenever one asks
     overflow, float32  the safe side of padded batches and of float32

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from .pipelines import Drawn, of_grain, of_tensorflow
+
 POISSON_CLASSES = ("UniformWithReplacementSampler", "DistributedUniformWithReplacementSampler")
 _SHUFFLED = (
     "each record is in one batch an epoch, at a secret position: account for it with"
@@ -143,12 +145,23 @@ def _own(loader: Any) -> LoaderDescription | None:
     return None
 
 
+def _pipeline(drawn: Drawn) -> LoaderDescription:
+    claims = {"shuffled": _SHUFFLED, "deterministic": _IN_ORDER, "unknown": _UNKNOWN}
+    size, batch = drawn.dataset_size, drawn.batch_size
+    last = () if drawn.sampler == "unknown" else _last_batch(drawn.drop_last, size, batch)
+    told = (*drawn.caveats, *last)
+    return LoaderDescription(drawn.sampler, claims[drawn.sampler], size, batch, caveats=told)
+
+
+_PIPELINES = {"grain": of_grain, "tensorflow": of_tensorflow}
+
+
 def describe(loader: Any) -> LoaderDescription:
     """Which sampler a data loader has, and what may be claimed of it.
 
     Args:
-        loader: a data loader of torch or of Opacus, one of grain or a data set of TensorFlow;
-            anything else is "unknown", which is safe.
+        loader: a data loader of torch or of Opacus, a data set or a sampler of grain, a data set of
+            TensorFlow; anything else is "unknown", which is safe.
 
     Returns:
         A :class:`LoaderDescription`. What cannot be read from public attributes is "unknown".
@@ -165,13 +178,6 @@ def describe(loader: Any) -> LoaderDescription:
     ):
         return _torch(loader)
     module = type(loader).__module__.partition(".")[0]
-    if module == "grain":
-        told = "grain mixes records with a seed that is known to whoever runs it, epoch by epoch"
-        return LoaderDescription("unknown", _UNKNOWN, _size(loader), caveats=(told,))
-    if module == "tensorflow":
-        told = (
-            "tf.data shuffles within a buffer: with one as large as the data it is jaxgdp.Shuffled,"
-            " with a smaller one nothing may be claimed"
-        )
-        return LoaderDescription("unknown", _UNKNOWN, caveats=(told,))
+    if module in _PIPELINES:
+        return _pipeline(_PIPELINES[module](loader))
     return LoaderDescription("unknown", _UNKNOWN, caveats=(f"it is a {type(loader).__name__}",))

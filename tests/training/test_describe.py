@@ -62,9 +62,77 @@ def test_unknown_loaders_claim_nothing():
         iter([1]),
         object(),
         made("PyGrainDatasetIterator", __module__="grain.x"),
+        made("DataLoader", __module__="grain._src.python.data_loader"),
+        made("_BatchDataset", __module__="tensorflow.python.data.ops.batch_op"),
     ):
         found = describe(other)
         assert found.sampler == "unknown" and "no amplification" in found.claim
+
+
+def stages(*chain):
+    """A stand-in for a data set of grain: (class, text, length) of each stage, source first."""
+    last: tuple = ()
+    for name, text, length in chain:
+        content = {
+            "parents": last,
+            "__str__": lambda self, text=text: text,
+            "__module__": "grain.x",
+        }
+        content["__len__"] = lambda self, length=length: length
+        last = (type(name, (), content)(),)
+    return last[0]
+
+
+SOURCE = ("SourceMapDataset", "SourceMapDataset(source=list)", 105)
+SHUFFLE = ("ShuffleMapDataset", "ShuffleMapDataset", 105)
+REPEAT = ("RepeatMapDataset", "RepeatMapDataset(num_epochs=2)", 210)
+BATCH = ("BatchMapDataset", "BatchMapDataset(batch_size=10, drop_remainder=False)", 11)
+MAP = ("MapMapDataset", "MapMapDataset", 105)
+
+
+@pytest.mark.parametrize(
+    "chain, said, told",
+    [
+        ([SOURCE, SHUFFLE, MAP, BATCH], "shuffled", "the last batch of an epoch has 5 records"),
+        ([SOURCE, SHUFFLE, REPEAT, BATCH], "shuffled", "run on from one epoch into the next"),
+        ([SOURCE, SHUFFLE, BATCH], "shuffled", "seed of 32 bits"),
+        ([SOURCE, MAP, BATCH], "deterministic", "divide by 10"),
+        ([SOURCE, BATCH, SHUFFLE], "unknown", "batches are shuffled"),
+        ([SOURCE, REPEAT, SHUFFLE, BATCH], "unknown", "several epochs are shuffled together"),
+        ([SOURCE, ("WindowShuffleMapDataset", "", 105), BATCH], "unknown", "WindowShuffle"),
+        ([SOURCE, ("FilterMapDataset", "", 105), BATCH], "unknown", "FilterMapDataset"),
+        ([SOURCE, BATCH, BATCH], "unknown", "more than once"),
+        ([BATCH], "unknown", "has 0 sources"),
+    ],
+)
+def test_stages_of_grain(chain, said, told):
+    found = describe(stages(*chain))
+    assert found.sampler == said and told in str(found)
+    assert ("sampling_prob = 1" in found.claim) == (said == "unknown")
+    assert said == "unknown" or (found.dataset_size, found.batch_size) == (105, 10)
+
+
+@pytest.mark.nightly
+def test_pipelines_of_grain():
+    grain = pytest.importorskip("grain")
+    from grain import samplers
+
+    data = grain.MapDataset.source(list(range(105)))
+    shuffled = data.shuffle(seed=1).map(lambda x: x).batch(10, drop_remainder=True)
+    for each in (shuffled, shuffled.to_iter_dataset()):
+        found = describe(each)
+        assert (found.sampler, found.dataset_size, found.batch_size) == ("shuffled", 105, 10)
+        assert "dropped" in str(found)
+    assert describe(data.batch(10)).sampler == "deterministic"
+    for wrong in (data.batch(5).shuffle(seed=1), data.repeat(2).shuffle(seed=1).batch(5)):
+        assert describe(wrong).sampler == "unknown"
+    drawn = samplers.IndexSampler(num_records=105, shuffle=True, num_epochs=3, seed=1)
+    assert (describe(drawn).sampler, describe(drawn).dataset_size) == ("shuffled", 105)
+    plain = samplers.IndexSampler(num_records=105, shuffle=False, num_epochs=3, seed=1)
+    assert describe(plain).sampler == "deterministic"
+    assert describe(samplers.SequentialSampler(num_records=105)).sampler == "deterministic"
+    loader = grain.DataLoader(data_source=list(range(105)), sampler=drawn)
+    assert "describe the sampler" in str(describe(loader))
 
 
 @pytest.mark.nightly
