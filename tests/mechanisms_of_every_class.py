@@ -56,6 +56,8 @@ SETTINGS = {
         mechanisms.Selected(mechanisms.RandomizedResponse([0.4, 1.0]), jaxgdp.runs.Geometric(3.0)),
         [2, 1],
     ),
+    "NoisyMaximum": (mechanisms.NoisyMaximum([2.0, 4.0], [3, 10], "gaussian"), [2, 3]),
+    "SparseVector": (mechanisms.SparseVector([4.0, 8.0], [8.0, 20.0], [9, 30]), [2, 3]),
 }
 # (a class of one new file: one of its examples, with two numbers of uses)
 SETTINGS.update(
@@ -82,6 +84,8 @@ _ALONE = (
     "Selected",
     "PartitionSelection",
     "DrawnBatchSize",
+    "NoisyMaximum",
+    "SparseVector",
 )
 
 

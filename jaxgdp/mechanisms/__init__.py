@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .laplace import Laplace
     from .last_model import LastIterate, last_iterate
     from .matrix_mechanism import MatrixMechanism
+    from .noisy_maximum import NoisyMaximum
     from .of_groups import group_privacy
     from .partition_selection import PartitionSelection
     from .pure_dp import PureDP
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from .selected import Selected
     from .shuffled import Shuffled
     from .shuffled_reports import ShuffledReports
+    from .sparse_vector import SparseVector
     from .subsampled_gaussian import SubsampledGaussian
     from .subsampled_laplace import SubsampledLaplace
     from .thresholded import ThresholdedGaussian, ThresholdedLaplace
@@ -56,6 +58,7 @@ __all__ = [
     "LastIterate",
     "MatrixMechanism",
     "Mechanism",
+    "NoisyMaximum",
     "PartitionSelection",
     "PureDP",
     "RandomAllocation",
@@ -63,6 +66,7 @@ __all__ = [
     "Selected",
     "Shuffled",
     "ShuffledReports",
+    "SparseVector",
     "SubsampledGaussian",
     "SubsampledLaplace",
     "ThresholdedGaussian",
@@ -93,6 +97,7 @@ _HOMES = {
     "Laplace": "laplace",
     "LastIterate": "last_model",
     "MatrixMechanism": "matrix_mechanism",
+    "NoisyMaximum": "noisy_maximum",
     "PartitionSelection": "partition_selection",
     "histogram": "histograms",
     "PureDP": "pure_dp",
@@ -101,6 +106,7 @@ _HOMES = {
     "Selected": "selected",
     "Shuffled": "shuffled",
     "ShuffledReports": "shuffled_reports",
+    "SparseVector": "sparse_vector",
     "SubsampledGaussian": "subsampled_gaussian",
     "SubsampledLaplace": "subsampled_laplace",
     "ThresholdedGaussian": "thresholded",

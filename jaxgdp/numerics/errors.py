@@ -163,6 +163,12 @@ PROFILE = 1e-11  # of a profile by a recursion over 64 uses in extended precisio
 SELECTION = 1e-11
 # of the probability that noise passes a threshold, by the log of a tail down to e^−2000
 THRESHOLD = 1e-10
+# of bounds on how fast probabilities grow and of places along their growth, a dozen elementary
+# functions and sums of up to four thousand positive terms; a thousandth of it counts where growth
+# is that of no more than a rounding
+GROWTH = 1e-10
+# of the laws of an index of noisy scores, by 24 Gauss nodes a panel; measured: 2e-13
+INDEX_LAW = 1e-10
 # units of the widest floats there are, of an integral of a density over an interval
 DENSITY = 16.0
 FOREIGN_SUM = 1e-13  # absolute, of the sum of a foreign table's masses

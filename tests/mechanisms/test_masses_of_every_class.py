@@ -293,12 +293,18 @@ def _drawn(name, rng):
     if name == "RandomAllocation":
         ((pair, _),) = jaxgdp.RandomAllocation(10.0 ** rng.uniform(-0.3, 1.0), 9).gathered(1.0)
         return pair, _table(pair)
-    if name in ("ThresholdedGaussian", "ThresholdedLaplace", "DrawnBatchSize", "ShuffledReports"):
+    if name in (
+        *("ThresholdedGaussian", "ThresholdedLaplace", "DrawnBatchSize", "ShuffledReports"),
+        "NoisyMaximum",
+    ):
         (pair, _), *_ = next(iter(known_mechanisms()[name].examples.values()))().gathered(1.0)
         return pair, _table(pair)
     if name == "PartitionSelection":
         e = max(e, 1e-6)
         return jaxgdp.PartitionSelection(e, 1e-3).gathered(1.0)[0][0], _two(e, delta=1e-3)
+    if name == "SparseVector":
+        pair = jaxgdp.SparseVector(2.0 / e, 4.0 / e, 9).gathered(1.0)[0][0]
+        return pair, Laplace(float(pair.scale), 1.0)
     if name == "Selected":
         run, law = jaxgdp.RandomizedResponse(0.7), jaxgdp.runs.Geometric(3.0)
         pair = jaxgdp.Selected(run, law).canonical()
@@ -318,6 +324,7 @@ _FEW = {
     "DrawnBatchSize": 2,
     "ShuffledReports": 1,
     "ThresholdedGaussian": 4,
+    "NoisyMaximum": 1,
 }
 
 
