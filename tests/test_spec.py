@@ -114,6 +114,8 @@ def examples():
     values |= {"size_known": False, "max_cells": 3, "strict": True, "max_keys": 2}
     values |= {"mechanism": run, "runs": jaxgdp.runs.NegativeBinomial(10.0, 0.5)}
     values |= {"strategy": [1.0, 0.5], "num_users": 50, "randomizer": "binary"}
+    values |= {"noise": "gaussian", "num_candidates": 6, "num_queries": 9, "cutoff": 2}
+    values |= {"monotone": True, "resampled": False}
     values |= {"participation": "MinSeparation(separation=3, max_participations=2)"}
     for name, cls in spec.known_mechanisms().items():
         yield name, {field.name: values.get(field.name, np.pi) for field in dataclasses.fields(cls)}

@@ -338,6 +338,12 @@ def _laplace(rng):
     return jaxgdp.Laplace(s), OfUse(uses.SampledLaplace(1 / exact(s), exact(1)))
 
 
+def _sparse_vector(rng):
+    """The pair that dominates, which is that of Laplace noise, as it is stored."""
+    pair = jaxgdp.SparseVector(scale(rng), scale(rng), 9).gathered(1.0)[0][0]
+    return pair, OfUse(uses.SampledLaplace(1 / exact(float(pair.scale)), exact(1)))
+
+
 def _subsampled_laplace(rng):
     s, p = scale(rng), prob(rng)
     law = OfUse(uses.SampledLaplace(1 / exact(s), exact(p)))
@@ -471,6 +477,7 @@ DRAWN = {
     "RandomizedResponse": _randomized_response,
     "Selected": _stored(_selected),
     "Shuffled": _shuffled,
+    "SparseVector": _sparse_vector,
     "SubsampledGaussian": _subsampled_gaussian,
     "SubsampledLaplace": _subsampled_laplace,
     "TruncatedPoisson": _truncated_poisson,
