@@ -5,8 +5,6 @@ straight path. If, at every place of any such path, the probability u of every e
 at the rate ψ(u), then it grows from α to at most y(r), y' = ψ(y), y(0) = α, and so 1 − y(r) is at
 most its trade-off curve. Here ψ is symmetric, ψ(u) = ψ(1 − u), and on [0, ½] it is the least of
 straight lines: then y is known in closed form, and concave in α.
-
-Method: docs/method/noisy-maximum.md#growth
 """
 
 from __future__ import annotations
@@ -243,6 +241,8 @@ def table(lines: Lines, reach: float, largest: float = np.inf) -> Table:
         lines: of ψ.
         reach: r ≥ 0.
         largest: ε from which on δ(ε) is known to be 0.
+
+    Method: docs/method/noisy-maximum.md#growth
     """
     if reach == 0.0:
         return NOTHING

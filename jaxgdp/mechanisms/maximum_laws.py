@@ -95,13 +95,15 @@ def log_wins(noise: str, group: float, others: float, ahead: Array) -> Array:
     inside = weight + np.log(group) + log_density(noise, x)
     if group > 1.0:
         inside = inside + (group - 1.0) * log_below(noise, x)
-    return logsumexp(inside + others * log_below(noise, x + d), axis=-1)
+    return np.asarray(logsumexp(inside + others * log_below(noise, x + d), axis=-1))
 
 
 def rates(noise: str, group: float, others: float, ahead: Array, shift: float) -> Rates:
     """Of the event that one of a group has the largest score, which moves ahead by ``shift``.
 
     Rates are rounded to the safe side: an attack that is worse at every rate.
+
+    Method: docs/method/noisy-maximum.md#gaussian
     """
     alpha = np.exp(log_wins(noise, group, others, ahead)) * (1.0 + INDEX_LAW)
     beta = np.exp(log_wins(noise, others, group, -(ahead + shift))) * (1.0 + INDEX_LAW)
@@ -126,6 +128,8 @@ def hull_of(points: Rates) -> Table:
     """The pair of the convex hull of points and their mirror images, what one use shows at least.
 
     Every point is reached on data sets of its own, and so is the hull, by tossing a coin.
+
+    Method: docs/method/noisy-maximum.md#gaussian
     """
     alpha, beta, power = (np.ravel(a) for a in points)
     mirrored = alpha > beta

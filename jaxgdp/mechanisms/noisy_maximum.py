@@ -65,7 +65,7 @@ class NoisyMaximum(Mechanism):
         >>> round(float(found.lower), 4), round(float(found.upper), 4)
         (0.3935, 0.3935)
 
-    Method: docs/method/noisy-maximum.md#growth
+    Method: docs/method/noisy-maximum.md#pure
     """
 
     scale: Parameter
@@ -132,7 +132,7 @@ class NoisyMaximum(Mechanism):
         Example:
             >>> choice = NoisyMaximum(scale=2.0, num_candidates=3, noise="exponential")
             >>> choice.probabilities([1.0, 0.0, 0.0]).round(6).tolist()
-            [0.516191, 0.241905, 0.241905]
+            [0.516096, 0.241952, 0.241952]
         """
         values = finite("scores", scores)
         if np.ndim(self.scale) or not values.ndim:
@@ -143,7 +143,7 @@ class NoisyMaximum(Mechanism):
         s = values / float(np.asarray(self.scale))
         s = s - np.max(s, axis=-1, keepdims=True)
         if self.law == "gumbel":
-            return np.exp(s - logsumexp(s, axis=-1, keepdims=True))
+            return np.exp(s - np.asarray(logsumexp(s, axis=-1, keepdims=True)))
         kinks = s if self.law != "gaussian" else s[..., :1] * 0.0
         if self.law == "exponential":
             kinks = kinks * 0.0  # (the largest one is at least the largest score)
@@ -152,7 +152,7 @@ class NoisyMaximum(Mechanism):
         below = np.maximum(maximum_laws.log_below(self.law, away), -1e100)
         others = np.sum(below, axis=-2, keepdims=True) - below
         inside = weight[..., None, :] + maximum_laws.log_density(self.law, away) + others
-        return np.exp(logsumexp(inside, axis=-1))
+        return np.exp(np.asarray(logsumexp(inside, axis=-1)))
 
     def _parts(self) -> tuple[Array, Array, Array]:
         """The scale, K and r, of one shape."""
@@ -208,8 +208,8 @@ class NoisyMaximum(Mechanism):
             once_loss=single.attack_loss,
             once_p=single.attack_p,
             once_q=single.attack_q,
-            once_uncertain=single.attack_uncertain,
-            once_apart=single.attack_apart,
+            once_uncertain=np.asarray(single.attack_uncertain),
+            once_apart=np.asarray(single.attack_apart),
         )
 
     def _event(self, index: tuple[int, ...], likely: float) -> tuple[float, float]:
@@ -227,7 +227,7 @@ class NoisyMaximum(Mechanism):
             beta = 0.5 * np.exp(less) if ahead + 0.5 * shift > 0.0 else 1.0 - power
             room = 1.0 + 16.0 * UNIT * (1.0 + shift)
             return max(alpha * room, 1e-290), max(beta * room, 1e-290)
-        group = max(candidates // 2.0, 1.0)
+        group, candidates = max(float(candidates) // 2.0, 1.0), float(candidates)
         place = _place(self.law, int(group), int(candidates - group), likely)
         ahead = np.array([place - 0.5 * shift])
         found = maximum_laws.rates(self.law, group, candidates - group, ahead, shift)

@@ -55,6 +55,8 @@ def index_law(noise: str, threshold: float, query: float, answers: Array) -> Arr
         noise: "laplace" or "gaussian".
         threshold, query: scales of the noise of the threshold and of an answer.
         answers: n numbers, over the threshold.
+
+    Method: docs/method/noisy-maximum.md#sparse-noise
     """
     x, weight = _nodes(noise, threshold, query, answers)
     found = np.empty(len(answers) + 1)
@@ -199,4 +201,4 @@ def _table(noise: str, threshold: float, query: float, stream: Stream, told: int
     p, q = _gathered(*laws)
     if len(p) == 1:
         return NOTHING
-    return from_masses(p, q, INDEX_LAW + 64.0 * len(p) * UNIT)
+    return from_masses(np.asarray(p), np.asarray(q), INDEX_LAW + 64.0 * len(p) * UNIT)

@@ -74,7 +74,7 @@ class SparseVector(Mechanism):
         >>> bool(0.5 < found.lower < found.upper <= 1.0)
         True
 
-    Method: docs/method/noisy-maximum.md#sparse
+    Method: docs/method/noisy-maximum.md#sparse-noise
     """
 
     threshold_scale: Parameter
@@ -275,7 +275,7 @@ class _Setting:
         j = np.arange(self.told + 1.0)
         n = float(self.asked)
         terms = gammaln(n + 1.0) - gammaln(j + 1.0) - gammaln(n - j + 1.0)
-        return float(logsumexp(terms[1:])) * (1.0 + 1e-9)
+        return float(np.asarray(logsumexp(terms[1:]))) * (1.0 + 1e-9)
 
     def table(self) -> Table:
         """The pair that dominates with normal noise."""
