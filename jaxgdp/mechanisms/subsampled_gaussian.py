@@ -21,6 +21,7 @@ from .base import Mechanism, poisson_words
 
 _NODES = 128  # quadrature nodes for cumulants; they steer tilts and windows, never a certificate
 _LEAST, _LARGEST = 1e-307, 1e307  # of 1/σ² as a double: beyond, a bound takes its place
+_TOGETHER = 2**15  # points whose cells NumPy works out at once
 # widest cell, in standard deviations and in its own scale, that the series serves: the first term
 # that they leave out is 945·(w/2)¹⁰/11! at most there, a fifth of a unit
 NARROW = 0.12
@@ -172,10 +173,51 @@ def sampled_gaussian(noise_multiplier: Array, sampling_prob: Array) -> Subsample
 
 @xp.custom_jvp
 def _cells(step: SubsampledGaussian, ell: Array, end: Array | float) -> Cells:
+    before = xp.concatenate([xp.full((1,), -xp.inf), ell[:-1]])
+    if (
+        xp.is_jax(step.noise_multiplier, step.sampling_prob, ell, end)
+        or ell.shape[-1] <= 2 * _TOGETHER
+    ):
+        return _cells_between(step, ell, before, end)
+    return _in_blocks(step, ell, before, end)
+
+
+def _in_blocks(step: SubsampledGaussian, ell: Array, before: Array, end: Array | float) -> Cells:
+    """Cells of very many points, so many at a time: what each takes stays close by.
+
+    A cell depends on its two points and the one before them alone, so these are the very same."""
+    number, parts = ell.shape[-1], []
+    for start in range(0, number - 1, _TOGETHER):
+        some = slice(start, min(start + _TOGETHER + 1, number))
+        parts.append(_cells_between(step, ell[some], before[some], end))
+    last = len(parts) - 1
+
+    def joined(name: str) -> Array:
+        # (the ends of a block are open: they are cells only at the ends of all)
+        some = (
+            getattr(part, name)[(1 if i > 0 else 0) : (None if i == last else -1)]
+            for i, part in enumerate(parts)
+        )
+        return np.concatenate(list(some))
+
+    rows = {name: joined(name) for name in ("log_x", "log_y", "roundoff", "jitter")}
+    between = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("up", "share_error")
+    }
+    largest = {
+        name: np.max([getattr(part, name) for part in parts]) for name in ("lost", "lost_error")
+    }
+    return Cells(**rows, **between, **largest)
+
+
+def _cells_between(
+    step: SubsampledGaussian, ell: Array, before: Array, end: Array | float
+) -> Cells:
+    """Cells between points ``ell``, of which each has one ``before`` it."""
     sigma, p = step.noise_multiplier, step.sampling_prob
     tau = 1.0 / sigma
     log_r = step.log_ratio(ell)
-    before = xp.concatenate([xp.full((1,), -xp.inf), ell[:-1]])
     u = xp.where(before >= end, xp.inf, sigma * log_r + 0.5 * tau)
     inf = xp.full((1,), xp.inf)
     a, b = xp.concatenate([-inf, u]), xp.concatenate([u, inf])

@@ -262,23 +262,10 @@ def dominating_weights(
     Method: docs/method/dominating.md#split
     Method: docs/method/tilting.md#tilt
     """
-    log_x, log_y, up, lost, lost_error, roundoff, jitter, _, _, dropped, uncertain, *_ = cells
-    point = xp.arange(ell.shape[0])
-    first = point == 0
-    # of the cell below a point goes up what connect-the-dots moves there, of the cell above it the
-    # rest (selecting by index and not padding or updating in place lets the compiler run this in
-    # parallel)
-    share = xp.concatenate([xp.ones(1), up, xp.zeros(1)])
-    below = xp.where(first, xp.minimum(log_y[:-1] - ell, log_x[:-1]), log_x[:-1])
-    base = tilt * ell - log_scale
-    stays = 1.0 - share[1:] - xp.concatenate([dropped + xp.zeros_like(up), xp.zeros(1)])
-    put = lambda base: xp.exp(below + base) * share[:-1] + xp.exp(log_x[1:] + base) * stays
-    weight = put(base)
+    log_x, log_y, _, lost, lost_error, roundoff, jitter, _, _, _, uncertain, *_ = cells
+    weight, mass, below = _split(cells, ell, tilt, log_scale)
     if change is not None:
         weight = xp.stop_gradient(weight) + change
-    of_both = lambda a: xp.maximum(a[:-1], a[1:])
-    scale = of_both(roundoff) + xp.abs(tilt * ell)
-    edge_error = of_both(jitter)
     top = left_over(log_x[-1], log_y[-1], ell[-1], roundoff[-1] + jitter[-1])
     at_infinity = (
         lost * (1.0 + uncertain)
@@ -288,11 +275,38 @@ def dominating_weights(
         + 2.0 * xp.exp(log_y[-1]) * uncertain
         + _too_wide(log_y, ell)
     )
-    weights = _normalise(weight, scale, edge_error, gap, log_scale, uncertain)
+    of_both = lambda a: xp.maximum(a[:-1], a[1:])
+    # (whatever has no name here is gone before more is made: lattices are long)
+    weights = _normalise(
+        weight, of_both(roundoff) + xp.abs(tilt * ell), of_both(jitter), gap, log_scale, uncertain
+    )
+    del weight
     if sums_to_one and change is None:
-        total = _total_of_dominating(cells, below, put(0.0))
+        total = _total_of_dominating(cells, below, mass)
+        del below, mass
         weights = _by_total(weights, total._replace(at_infinity=at_infinity), ell, tilt)
     return weights, at_infinity
+
+
+def _split(
+    cells: Cells, ell: Float[Array, " points"], tilt: Float[Array, ""], log_scale: Float[Array, ""]
+) -> tuple[Float[Array, " points"], Float[Array, " points"], Float[Array, " points"]]:
+    """Tilted masses of the points, the masses themselves, and the log of what each point takes from
+    the cell below it.
+
+    Of the cell below a point goes up what connect-the-dots moves there, of the cell above it the
+    rest.
+    """
+    log_x, log_y = cells.log_x, cells.log_y
+    # (selecting by index and not padding or updating in place lets the compiler run this in
+    # parallel)
+    first = xp.arange(ell.shape[0]) == 0
+    share = xp.concatenate([xp.ones(1), cells.up, xp.zeros(1)])
+    below = xp.where(first, xp.minimum(log_y[:-1] - ell, log_x[:-1]), log_x[:-1])
+    dropped = cells.dropped + xp.zeros_like(cells.up)
+    stays = 1.0 - share[1:] - xp.concatenate([dropped, xp.zeros(1)])
+    put = lambda base: xp.exp(below + base) * share[:-1] + xp.exp(log_x[1:] + base) * stays
+    return put(tilt * ell - log_scale), put(0.0), below
 
 
 def _too_wide(log_y: Float[Array, " cells"], ell: Float[Array, " points"]) -> Float[Array, ""]:

@@ -69,13 +69,15 @@ class Vertices(NamedTuple):
 
 def trimmed(halves: list[Vertices]) -> list[Vertices]:
     """The same half-curves (host arrays, units on the leading axis) cut to what is used of each
-    unit, in rows of one standard length.
+    unit, in rows of one standard length, or of all vertices where these are not as many.
     """
     spans = [_span(half.used) for half in halves]
     longest = max(int(np.max(last - first, initial=0)) for first, last in spans)
     length = _SHORTEST
     while length < longest:
         length *= _LONGER
+    every = max(half.used.shape[-1] for half in halves)
+    length = min(length, max(every, _LONGER * _SHORTEST))
     return [_cut(half, first, length) for half, (first, _) in zip(halves, spans, strict=True)]
 
 

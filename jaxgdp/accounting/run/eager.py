@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
+import os
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +26,8 @@ from .rows import joined, take
 
 _IN_CACHE = 2**17  # numbers in an array of many rows, at most, that the host has close by
 _LARGE = 2**18  # numbers in a lattice after which what it took is given back
+# numbers in a lattice that is worked on by one thread at a time, as it takes hundreds of MiB
+_ALONE = 2**19
 _PLANNED = 128  # pieces of one component that are planned at once
 
 
@@ -81,6 +86,19 @@ def _give_back_memory(grid: Any) -> None:
         _trim()(0)
 
 
+_ALONE_LOCK = threading.Lock()
+
+
+def _unlock() -> None:
+    """In a child process that was forked while another thread held the lock."""
+    global _ALONE_LOCK
+    _ALONE_LOCK = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock)
+
+
 def _sums(steps: Any, tables: Any) -> low_frequencies.Sums:
     """The low frequencies of all laws of many steps, by one product."""
     weight = np.stack([law.weight for law in steps[0]], axis=1)
@@ -135,6 +153,14 @@ class Eager:
     def half(
         self, groups: Groups, plans: Plan, reverse: bool, tables: Any, shape: Any, known: Any = None
     ) -> Halves:
+        grid = grid_of(shape, tables)
+        with _ALONE_LOCK if grid.widest >= _ALONE else contextlib.nullcontext():
+            return self._half(groups, plans, reverse, tables, shape, known)
+
+    def _half(
+        self, groups: Groups, plans: Plan, reverse: bool, tables: Any, shape: Any, known: Any
+    ) -> Halves:
+        """See :meth:`half`."""
         grid = grid_of(shape, tables)
         if tables is not None and known is None:
             steps = self.step(groups, plans, reverse, tables, shape)

@@ -29,6 +29,7 @@ from ..steer.lattice_choice import LatticeChoice, Lattices, choose, choose_each
 from ..steer.refinement import (
     DONE,
     PLAN,
+    CurveTask,
     Decision,
     PassResult,
     PointTask,
@@ -53,8 +54,10 @@ from .running_brackets import RunningBrackets
 MAX_SIZE = 2**20
 # lattice points of all passes over one setting, for each quantity (of three at most): some ten
 # seconds of NumPy; three times as many from rtol 1e-4 on
-_MOST_POINTS = 2.0e7
+_MOST_POINTS = 1.7e7
 _FIRST_SHARE = 0.1  # of them, that every first pass may have
+# lattice points of a first pass over a whole curve that only tells where quantities are read off
+_SCOUT = 2**22
 # part of the other order's value from which on an order may be the worse one
 _DECIDES = 0.9
 
@@ -208,6 +211,7 @@ class Engine:
         self.at_threshold = [
             q.threshold is not None or q.locate is not None for q, _ in question.asked
         ]
+        self.at_thresholds_only = all(self.at_threshold) and not question.keep
         self.batch = self._batch(groups, executor)
         self.rules = Rules(
             question.rtol,
@@ -224,6 +228,10 @@ class Engine:
         self.started: set[tuple[int, int | None, int | None]] = set()
         self.open_tasks = np.zeros(self.number, int)
         self.finished = np.zeros(self.number, bool)
+        # setting → lattices of a whole curve that only told where quantities are read off
+        self.scouted: dict[int, Lattices] = {}
+        # settings whose whole curve is composed as finely as it takes
+        self.in_full: set[int] = set()
         # lattice points that passes over a setting may still have
         self.most_points = _points(question, groups)
         self.points_left = np.full(self.number, self.most_points)
@@ -279,13 +287,33 @@ class Engine:
             if task.tries == 0:
                 least = _FIRST_SHARE * self.most_points
                 lattices = lattices.within(max(self.points_left[i], least))
-            elif lattices.points > self.points_left[i]:
+                lattices = self._scouting(task, lattices)
+            if self._in_vain(task, lattices):
                 self.open_tasks[i] -= 1
                 continue
             self.points_left[i] -= lattices.points
             found.append((lattices, task))
         self._report_finished()
         return found
+
+    def _in_vain(self, task: Task, lattices: Lattices) -> bool:
+        """Whether a pass would take more work than is left, or is the first one once more."""
+        if task.tries > 0:
+            return lattices.points > self.points_left[task.setting]
+        again = isinstance(task, CurveTask) and task.setting in self.in_full
+        return again and lattices == self.scouted.get(task.setting)
+
+    def _scouting(self, task: Task, lattices: Lattices) -> Lattices:
+        """Smaller lattices for a first pass over a whole curve whose quantities all have a
+        threshold, where their own tasks find them.
+        """
+        i = task.setting
+        if isinstance(task, PointTask) or not self.at_thresholds_only or i in self.in_full:
+            return lattices
+        smaller = lattices.within(_SCOUT)
+        if smaller != lattices:
+            self.scouted[i] = smaller
+        return smaller
 
     def _report_finished(self) -> None:
         """Tell of settings that have no task left."""
@@ -502,13 +530,24 @@ class Engine:
         i = task.setting
         if isinstance(task, PointTask):
             wide = decision.action == DONE and excess[task.quantity] > 1.0
-            if not wide or (i, None, None) in self.started:
-                return []
-            return [whole_curve(i, self.steps[i], self.rules)]
+            return self._whole_curve_again(i) if wide else []
         if task.tries > 0 or self.question.keep:
             return []
         own = [q for q, own in enumerate(self.at_threshold) if own]
-        return self._at_thresholds(done, row, own, excess)
+        found = self._at_thresholds(done, row, own, excess)
+        if not found and np.any(excess > 1.0) and i in self.scouted:
+            return self._whole_curve_again(i)
+        return found
+
+    def _whole_curve_again(self, setting: int) -> list[Task]:
+        """The whole curve of a setting whose thresholds were not enough, unless it was composed as
+        finely as it takes.
+        """
+        once = (setting, None, None) in self.started
+        if setting in self.in_full or (once and setting not in self.scouted):
+            return []
+        self.in_full.add(setting)
+        return [whole_curve(setting, self.steps[setting], self.rules)]
 
     def _at_thresholds(
         self, done: FinishedPass, row: int, quantities: list[int], excess: Array

@@ -20,9 +20,10 @@ from ..plan import Plan
 _CHUNK = 2**19  # numbers in the largest array worked on at once
 _TOGETHER = 24  # half-curve pieces worked on at once, at most
 # of dense lattices: times the width promised at which a larger one than usual may do, and how many
-# times as large that is
-_NEAR = {"jump": (5.0, 2), "heavy": (5.0, 2), "whole": (5.0, 2)}
-_MOST_VERTICES = 2**17  # of all pieces of a dense lattice: reading takes a dozen arrays of them
+# times as large that is (a lattice of 2^20 points takes about 300 MiB, whatever its kind)
+_NEAR = {"jump": (5.0, 2), "heavy": (5.0, 1), "whole": (5.0, 1)}
+# of all pieces of a lattice: reading takes a dozen arrays of them
+_MOST_VERTICES = {"dense": 2**17, "sparse": 2**18}
 _FOCUSED_VERTICES = 8192  # of a dense lattice for one threshold
 _COARSE = 512  # … and of a sparse one that is no finer than foreseen
 _FOCUSED = (
@@ -296,8 +297,8 @@ def most_points(kind: str, largest: int, focused: bool, excess: float) -> int:
     """Points of the largest dense lattice, at most ``largest`` as a rule, for a task whose bracket
     is ``excess`` times as wide as promised.
 
-    Tasks about one threshold that need not much more than the largest of all get as many as memory
-    allows; a lattice for what takes a jump has more arrays."""
+    Tasks about one threshold that need not much more than the usual largest one get as many as
+    memory allows, where that is more; a lattice for what takes a jump has more arrays."""
     usual, (near, times) = 2 ** SIZES[kind][-1], _NEAR[kind]
     free = largest >= 2 ** max(sizes[-1] for sizes in SIZES.values())  # no limit of the user's own
     return usual * times if focused and excess <= near and free else min(largest, usual)
@@ -347,16 +348,21 @@ def choose(
     if need.focused and detail > 1.0:
         kind, uniform = _dense_kind(need), need.points * detail / 2.0
         most = most_points(kind, largest, True, excess)
-        if uniform <= (most / 2 if most <= largest else most):
+        if uniform <= most / 2:
             # (a second pass, at few thresholds: points that are equally far apart everywhere leave
             # nothing to chance)
             points = 2 ** int(np.ceil(np.log2(uniform * (4.0 if need.whole else 1.0))))
-            return _uniform(kind, points, max(most, 2 * largest), pieces)
+            return _uniform(kind, points, most, pieces)
     if not dense and need.steps >= (_FEWEST if detail <= 1.0 else _FEW):
         sparse = _sparse(need, detail, rtol, pieces)
         if sparse is not None:
             return sparse
     return _dense(need, detail, pieces, largest, excess)
+
+
+def _most_vertices(kind: str, pieces: int) -> int:
+    """Vertices of each of so many pieces, at most."""
+    return max(_MOST_VERTICES[kind] // 2 ** int(np.ceil(np.log2(pieces))), 512)
 
 
 def _dense_kind(need: Needs) -> str:
@@ -390,10 +396,11 @@ def _sparse(need: Needs, detail: float, rtol: float, pieces: int) -> LatticeChoi
 
     N costs nothing, so it is rounded up generously where a step then still fits."""
     roundings = (_BLOCK, 2), (4, 4), (4, 2)
+    most = _most_vertices("sparse", pieces)
     tries = itertools.product(_demands(need, detail, rtol), _MENU, roundings)
     for ((finer, denser), extra), shape, (block, factor) in tries:
         frequencies, vertices, room, base, short, long, fewest = shape
-        vertices, base = vertices << extra, base << extra
+        vertices, base = min(vertices << extra, most), base << extra
         size = block * vertices
         while size < need.points * finer and size < 2**40:
             size *= factor
@@ -401,7 +408,7 @@ def _sparse(need: Needs, detail: float, rtol: float, pieces: int) -> LatticeChoi
         if (
             need.steps >= fewest
             and need.bandwidth <= (1.2 if frequencies < _MENU[-1][0] else 1.5) * frequencies
-            and need.vertices * np.sqrt(min(denser, 4.0)) <= room * vertices
+            and (need.vertices * np.sqrt(min(denser, 4.0)) <= room * vertices or vertices == most)
             and (not need.focused or min(_COARSE * denser, 2.0 * _FOCUSED_VERTICES) <= vertices)
             and need.base * min(denser, 16.0 if need.focused else 6.0) <= base
             and scale * need.short + 8 < trig_tables.reach(base, short)
@@ -419,7 +426,7 @@ def _dense(need: Needs, detail: float, pieces: int, largest: int, excess: float)
     most = max(sizes[-1], most_points(kind, sizes[-1], bool(need.focused), excess))
     size = next((size for size in sizes if size >= need.dense * detail), most)
     share = (2 if pieces == 1 else 8) if kind == "heavy" else 16
-    vertices = min(size // share, max(_MOST_VERTICES // 2 ** int(np.ceil(np.log2(pieces))), 512))
+    vertices = min(size // share, _most_vertices("dense", pieces))
     return LatticeChoice(kind, vertices, 0, size, 0, 0, 0, pieces)
 
 
