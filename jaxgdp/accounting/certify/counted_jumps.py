@@ -6,25 +6,23 @@ output is large. Both are sums over that number, in closed form."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from ...numerics.errors import LOGS, UNIT
+from ...numerics.errors import UNIT
 from ...numerics.normal import log1mexp, log_ndtr
 from ...numerics.shapes import Array, Float
 from ...pairs.known_curves import GaussianCurve
 from ...pairs.known_curves.base import REMOVE
-from .curve import Curve, GaussianParts
-from .finite_laws import padded
-from .normal_curve import Profile, profile_half, row
-from .vertices import Vertices
+from .normal_curve import Profile
 
 # absolute, of a log of a binomial probability or of a sum of them: up to a thousand logs of up to
 # 40 and their partial sums, probabilities known to log_ndtr's digits times the number of tries
-_BINOMIAL = 1e-7
+BINOMIAL = 1e-7
 MOST_JUMPS = 500.0  # expected, that this serves
+_SCREENED = 64.0 * UNIT  # share of what an argument of Φ, or a log of it, is made of
+_DEEP, _SURE = 38.6, 9.0  # deviations beyond which Φ is next to nothing, or all but nothing is left
 _MOST = 1024  # numbers of jumps that are looked at
 
 
@@ -105,22 +103,54 @@ def counts(steps: float, log_p: float) -> Counts:
     log_q = float(log1mexp(log_p))
     mean = steps * np.exp(log_p)
     last = int(min(steps, mean + 40.0 + 9.0 * np.sqrt(mean), _MOST))
-    j = np.arange(1.0, last + 1.0)
-    ways = np.concatenate([[0.0], np.cumsum(np.log((steps - j + 1.0) / j))])
     number = np.arange(last + 1.0)
     others = np.where(number < steps, (steps - number) * log_q, 0.0)
-    log_mass = ways + number * log_p + others
+    log_mass = ways(steps, last) + number * log_p + others
     if last == steps:
         return Counts(log_mass, -np.inf)
     # (each next probability is less than so many times the one before)
     log_ratio = np.log((steps - last) / (last + 1.0)) + log_p - log_q
     beyond = log_mass[-1] + log_ratio - log1mexp(log_ratio) if log_ratio < 0.0 else 0.0
-    return Counts(log_mass, min(float(beyond) + _BINOMIAL, 0.0))
+    return Counts(log_mass, min(float(beyond) + BINOMIAL, 0.0))
 
 
-def dominating_half(run: SampledRun, thresholds: Float[Array, " thresholds"]) -> Vertices:
-    """Vertices from above, where it is shown how many steps had the record: the same for both
-    orders.
+def ways(steps: float, most: int) -> Float[Array, " counts"]:
+    """Logs of the numbers of sets of 0, 1, …, so many steps."""
+    j = np.arange(1.0, most + 1.0)
+    return np.concatenate([[0.0], np.cumsum(np.log((steps - j + 1.0) / j))])
+
+
+def profiles(
+    deviation: Float[Array, " counts"], epsilon: Float[Array, "thresholds counts"]
+) -> tuple[Array, Array]:
+    """Logs of bounds from above on δ(ε), and from below on 1 − δ(ε), of Gaussian curves.
+
+    Where Φ(a) of δ(ε) = Φ(a) − e^ε·Φ(b), a = μ/2 − ε/μ, is all of it or next to nothing, that and
+    Φ(−a) are the bounds.
+
+    Args:
+        deviation: μ of each, up to a few units.
+        epsilon: ε ≥ 0 of each.
+
+    Method: docs/method/limit.md#counted-jumps
+    """
+    mu = np.broadcast_to(deviation, epsilon.shape)
+    a = 0.5 * mu - epsilon / mu + _SCREENED * (0.5 * mu + epsilon / mu)
+    log_delta = np.minimum(log_ndtr(a) * (1.0 - _SCREENED), 0.0)
+    log_rest = log_ndtr(-a) * (1.0 + _SCREENED) - _SCREENED
+    # (what is no number says nothing)
+    log_delta = np.where(np.isnan(log_delta), 0.0, log_delta)
+    log_rest = np.where(np.isnan(log_rest), -np.inf, log_rest)
+    near = (a > -_DEEP) & (a < _SURE)
+    curve = GaussianCurve(mu[near] * (1.0 - 8.0 * UNIT), mu[near] * (1.0 + 8.0 * UNIT))
+    log_delta[near] = curve.log_delta(REMOVE, epsilon[near]).upper
+    log_rest[near] = curve.log_one_minus_delta(REMOVE, epsilon[near]).lower
+    return log_delta, log_rest
+
+
+def profile(run: SampledRun, thresholds: Float[Array, " thresholds"]) -> Profile:
+    """Bounds from above on δ, and from below on 1 − δ, where it is shown how many steps had the
+    record: the same for both orders.
 
     Args:
         run: as it is.
@@ -137,21 +167,18 @@ def dominating_half(run: SampledRun, thresholds: Float[Array, " thresholds"]) ->
     number = np.arange(first, len(found.log_mass))
     shown = number > 0
     mu = np.sqrt(number[shown]) / run.sigma
-    curve = GaussianCurve(mu * (1.0 - 8.0 * UNIT), mu * (1.0 + 8.0 * UNIT))
-    at = thresholds[:, None]
     with np.errstate(all="ignore"):
-        delta = curve.log_delta(REMOVE, at).upper + mass[shown]
-        rest = curve.log_one_minus_delta(REMOVE, at).lower + mass[shown]
-    log_delta = np.logaddexp.reduce(delta, axis=1) + _BINOMIAL
+        delta, rest = profiles(mu, np.broadcast_to(thresholds[:, None], (len(thresholds), len(mu))))
+        delta, rest = delta + mass[shown], rest + mass[shown]
+    log_delta = np.logaddexp.reduce(delta, axis=1) + BINOMIAL
     none = mass[0] if first == 0 else -np.inf
-    log_rest = np.logaddexp(np.logaddexp.reduce(rest, axis=1), none) - _BINOMIAL
+    log_rest = np.logaddexp(np.logaddexp.reduce(rest, axis=1), none) - BINOMIAL
     log_delta = np.minimum(np.logaddexp(log_delta, found.log_rest), 0.0)
-    return profile_half(thresholds, Profile(log_delta, np.minimum(log_rest, 0.0)))
+    return Profile(log_delta, np.minimum(log_rest, 0.0))
 
 
-_Test = tuple[
-    Array, Array, Array
-]  # logs of FPRs from above, of TPRs from below, of FNRs from above
+# logs of FPRs from above, of TPRs from below, of FNRs from above
+Test = tuple[Array, Array, Array]
 
 
 class _Tests(NamedTuple):
@@ -169,14 +196,14 @@ def _tests(found: Counts, number: int) -> _Tests:
     mass[: len(found.log_mass)] = found.log_mass
     below = np.logaddexp.accumulate(mass)[:number]
     above = np.logaddexp.accumulate(mass[::-1])[::-1][1 : number + 1]
-    most = np.minimum(np.logaddexp(above, found.log_rest) + _BINOMIAL, 0.0)
-    most_fewer = np.minimum(np.logaddexp(below, found.log_rest) + _BINOMIAL, 0.0)
-    return _Tests(most, above - _BINOMIAL, most_fewer, below - _BINOMIAL)
+    most = np.minimum(np.logaddexp(above, found.log_rest) + BINOMIAL, 0.0)
+    most_fewer = np.minimum(np.logaddexp(below, found.log_rest) + BINOMIAL, 0.0)
+    return _Tests(most, above - BINOMIAL, most_fewer, below - BINOMIAL)
 
 
 def achieved_tests(
     run: SampledRun, places: Float[Array, " places"], number: int
-) -> tuple[list[_Test], list[_Test]]:
+) -> tuple[list[Test], list[Test]]:
     """Tests that count the steps whose output is larger than some place, from below; of both
     orders.
 
@@ -188,8 +215,8 @@ def achieved_tests(
 
     Method: docs/method/limit.md#counted-jumps
     """
-    plus: list[_Test] = []
-    minus: list[_Test] = []
+    plus: list[Test] = []
+    minus: list[Test] = []
     for z in places:
         absent = float(log_ndtr(-z))
         present = np.log(run.p) + float(log_ndtr(1.0 / run.sigma - z))
@@ -202,49 +229,3 @@ def achieved_tests(
         plus.append((null.most, other.least, other.most_fewer))
         minus.append((other.most_fewer, null.least_fewer, null.most))
     return plus, minus
-
-
-def _best(tests: list[_Test]) -> Vertices:
-    """Tests of which none of a smaller FPR has a larger TPR, from the largest FPR on."""
-    log_alpha, log_tpr, log_beta = (
-        (np.concatenate(column) for column in zip(*tests, strict=True))
-        if tests
-        else np.zeros((3, 0))
-    )
-    log_tpr = np.maximum(log_tpr, log1mexp(log_beta) - LOGS)
-    order = np.lexsort((-log_tpr, log_alpha))
-    log_alpha, log_tpr, log_beta = log_alpha[order], log_tpr[order], log_beta[order]
-    sure = (log_tpr > log_alpha) & (log_alpha > -np.inf) & (log_alpha < 0.0)
-    gain = np.maximum.accumulate(np.append(-np.inf, np.where(sure, log_tpr, -np.inf)))[:-1]
-    fewer = np.minimum.accumulate(np.append(0.0, np.where(sure, log_beta, 0.0)))[:-1]
-    keep = np.flatnonzero(sure & ((log_tpr > gain) | (log_beta < fewer)))[::-1]
-    keep = keep if len(keep) else np.zeros(0, int)
-    rates = log_alpha[keep], log_tpr[keep], log_beta[keep]
-    if not len(keep):
-        rates, used = (np.zeros(1), np.zeros(1), np.zeros(1)), np.zeros(1, bool)
-    else:
-        used = np.ones(len(keep), bool)
-    at = np.maximum.accumulate(np.maximum(rates[1] - rates[0], 0.0))
-    return row(np.append(at, at[-1]), rates, used, -np.inf, -np.inf)
-
-
-def both_sides(
-    jumps: Jumps,
-    thresholds: Float[Array, " thresholds"],
-    number: int,
-    parts: GaussianParts,
-    places: Callable[[SampledRun], Float[Array, " places"]],
-) -> Curve:
-    """Both sides of the curve of a run, in the order of removing a record.
-
-    Args:
-        jumps: what bounds it.
-        thresholds, number: see ``dominating_half`` and ``achieved_tests``.
-        parts: Gaussian parts of the whole.
-        places: outputs that an attacker counts, for each run below.
-    """
-    above = dominating_half(jumps.above, thresholds)
-    tests = [achieved_tests(run, places(run), number) for run in jumps.below]
-    plus, minus = (_best([test for side in tests for test in side[k]]) for k in (0, 1))
-    upper, _, below_plus, below_minus = padded([above, above, plus, minus])
-    return Curve(upper, upper, below_plus, below_minus, *parts)

@@ -12,7 +12,7 @@ from ...mechanisms import GaussianMixture, SubsampledGaussian
 from ...mechanisms.composition import Groups
 from ...numerics.precision import with_float64
 from ...numerics.shapes import Bool, Int
-from ..certify import closed_forms, counted_jumps, finite_laws, normal_curve
+from ..certify import closed_forms, counted_jumps, finite_laws, jump_sides, normal_curve
 from ..certify.counted_jumps import Jumps, SampledRun
 from ..certify.curve import Curve, gaussian_parts
 from ..certify.discrete_pairs import coarsened_pair, dominating_pair
@@ -30,6 +30,7 @@ _FEW_POINTS, _SHALLOW = 512, 40.0  # of one step, and how deep, to see whether a
 _NEARLY_NORMAL = 0.02  # Lyapunov ratio up to which it is taken for that
 _FINER = (2, 5)  # times as many of them in the second one
 _MOST_COUNTED = 160  # outputs that a test wants to be large, at most
+_JUMP_LOOKS = 3  # at curves by jumps, each with thresholds nearer to those that are asked for
 _HELPS = 0.8  # part of a width that a first curve has to leave at most, for a second one
 
 
@@ -245,12 +246,32 @@ def narrow_by_jumps(groups: Groups, row: int, own: Question, results: dict[str, 
     parts = gaussian_parts(take(groups, row))
     with np.errstate(all="ignore"):
         thresholds = limit_plan.jump_thresholds(jumps)
-        curve = counted_jumps.both_sides(
-            jumps, thresholds, _MOST_COUNTED, parts, limit_plan.jump_places
-        )
-        curve = closed_forms.oriented(curve, own.adjacency)
-        for name, bracket in closed_forms.read([curve], own).items():
-            _narrow(results[name], row, bracket)
+        for _ in range(_JUMP_LOOKS):
+            before, at = _worst(results, own, row), _about(thresholds, own, results, row)
+            curve = jump_sides.both_sides(jumps, at, _MOST_COUNTED, parts, limit_plan.jump_places)
+            curve = closed_forms.oriented(curve, own.adjacency)
+            for name, bracket in closed_forms.read([curve], own).items():
+                _narrow(results[name], row, bracket)
+            left = _worst(results, own, row)
+            if left <= 1.0 or not left <= _HELPS * before:
+                return
+
+
+def _about(thresholds: Any, own: Question, results: dict[str, Bracket], row: int) -> Any:
+    """Thresholds, with those that are asked for, and more about an ε as far as it is known."""
+    more = [np.zeros(1)]
+    for quantity, at in own.asked:
+        known = known_threshold(quantity, at, 1)
+        if known is not None:
+            more.append(known)
+        elif quantity.name == "epsilon":
+            more.append(
+                limit_plan.about_epsilon(
+                    results[quantity.name].lower[row], results[quantity.name].upper[row]
+                )
+            )
+    found = np.concatenate([thresholds, *more])
+    return np.unique(found[(found >= 0.0) & np.isfinite(found)])
 
 
 def _jumps(groups: Groups, row: int) -> Jumps | None:

@@ -28,7 +28,8 @@ MOST_USES = 1e11  # from which on the rounding of that many uses is all that a l
 # of jumps: numbers of them and places of each that are looked at, and the noise up to which a
 # single one is told from none as a rule, and almost for certain
 _JUMPS, _PLACES, _LITTLE_NOISE, HARDLY_ANY_NOISE = 24, 97, 0.5, 0.12
-_FEW_JUMPS = 40.0  # up to which each of them counts
+_BETWEEN, _BEYOND = 49, 17  # thresholds about an ε that is known so far, and beyond
+_FEW_JUMPS = 40.0  # up to which numbers of them are looked at more closely
 _FAR = 2e4  # −log of the error rates in the middle of the curve, beyond which they decide nothing
 
 
@@ -77,6 +78,17 @@ def jump_thresholds(jumps: Jumps) -> Float[np.ndarray, " thresholds"]:
     return found[np.concatenate([[True], np.diff(found) > 1e-12 * found[1:]])]
 
 
+def about_epsilon(low: float, high: float) -> Float[np.ndarray, " thresholds"]:
+    """Thresholds between two bounds on an ε, and a few beyond, where tests are that show it.
+
+    Method: docs/method/limit.md#located-jumps
+    """
+    if not (np.isfinite(high) and high > 0.0):
+        return np.zeros(0)
+    between = np.linspace(low, high, _BETWEEN)
+    return np.concatenate([between, high + np.geomspace(0.01, 20.0, _BEYOND)])
+
+
 def jump_places(run: SampledRun) -> Float[np.ndarray, " places"]:
     """Outputs, in deviations of the noise, that tell a step with the record from others."""
     return np.linspace(0.0, min(1.0 / run.sigma + 4.0, _MOST_DEPTH), _PLACES)
@@ -91,8 +103,7 @@ def may_have_jumps(jumps: Jumps) -> bool:
 def jumps_tell(jumps: Jumps) -> bool:
     """Whether they are told from others so surely that nothing else counts."""
     run = jumps.nearest
-    few = run.p < 1.0 and run.p * run.steps <= _FEW_JUMPS
-    return few and run.sigma <= HARDLY_ANY_NOISE and may_have_jumps(jumps)
+    return run.p < 1.0 and run.sigma <= HARDLY_ANY_NOISE and may_have_jumps(jumps)
 
 
 def may_be_far(groups: tuple) -> Bool[np.ndarray, " settings"]:

@@ -6,7 +6,7 @@ import pytest
 from mpmath import mp, mpf
 
 import jaxgdp
-from jaxgdp.accounting.certify import closed_forms, counted_jumps
+from jaxgdp.accounting.certify import closed_forms, counted_jumps, jump_sides
 from jaxgdp.accounting.certify.counted_jumps import Jumps, SampledRun
 from jaxgdp.accounting.certify.curve import GaussianParts
 from jaxgdp.accounting.question import Question
@@ -33,7 +33,7 @@ def _brackets(run, adjacency, asked=ASKED):
     thresholds, above = limit_plan.jump_thresholds(jumps), jumps.above
     parts = GaussianParts(np.float64(np.sqrt(above.steps) / above.sigma), np.float64(0.0))
     with np.errstate(all="ignore"):
-        curve = counted_jumps.both_sides(jumps, thresholds, 40, parts, limit_plan.jump_places)
+        curve = jump_sides.both_sides(jumps, thresholds, 40, parts, limit_plan.jump_places)
         for name, at in asked:
             question = Question(1e-3, 1e-10, adjacency, ((REGISTRY[name], at),))
             oriented = closed_forms.oriented(curve, question.adjacency)
@@ -87,6 +87,70 @@ def test_counts_hold_binomial_probabilities(steps, p):
         assert all(abs(a - mpf(b)) < 1e-9 for a, b in zip(exact, found.log_mass, strict=True))
         left = 1 - mp.fsum(mp.exp(x) for x in exact)
         assert left <= mp.exp(mpf(found.log_rest)) * (1 + mpf(10) ** -30) + mpf(10) ** -50
+
+
+def _exact_of_two(sigma, p, epsilon, swapped):
+    """δ(ε) of two steps: over the first output, of the exact profile of the second at what is left
+    of ε.
+    """
+    s, p = mpf(sigma), mpf(p)
+    normal = lambda x, at: mp.exp(-(((x - at) / s) ** 2) / 2) / (s * mp.sqrt(2 * mp.pi))
+    mixed = lambda x: (1 - p) * normal(x, 0) + p * normal(x, 1)
+    loss = lambda x: mp.log(1 - p + p * mp.exp((2 * x - 1) / (2 * s * s)))
+    beyond = lambda x, at: mp.erfc((x - at) / s / mp.sqrt(2)) / 2
+
+    def single(x):
+        """Of one step: Q(o > o*) − e^x·P(o > o*), or with P and Q swapped and below o*."""
+        edge = mp.exp(-x if swapped else x) - 1 + p
+        place = -mp.inf if edge <= 0 else s * s * mp.log(edge / p) + mpf(1) / 2
+        q = (1 - p) * beyond(place, 0) + p * beyond(place, 1)
+        if swapped:
+            return mp.mpf(0) if place == -mp.inf else 1 - beyond(place, 0) - mp.exp(x) * (1 - q)
+        return q - mp.exp(x) * beyond(place, 0)
+
+    first = (lambda x: normal(x, 0)) if swapped else mixed
+    value = lambda x: first(x) * single(epsilon + (1 if swapped else -1) * loss(x))
+    # (what is left of ε passes log(1 − p) within s² of here)
+    turn = s * s * (epsilon - mp.log(p)) + mpf(1) / 2
+    ends = [c + k * s for c in (0, 1) for k in (-13, -8, -4, 0, 4, 8, 13)]
+    ends += [turn + k * s * s for k in (-60, -20, -8, -3, 0, 3, 8, 20, 60)] + [mpf(1) / 2]
+    return mp.quad(value, sorted({e for e in ends if -13 * s <= e <= 1 + 13 * s}))
+
+
+@pytest.mark.parametrize(
+    "sigma, p",
+    [
+        (0.03, 0.3),
+        pytest.param(0.06, 1e-3, marks=pytest.mark.nightly),
+        pytest.param(0.09, 0.9, marks=pytest.mark.nightly),
+    ],
+)
+def test_two_steps_are_within_both_sides(sigma, p):
+    one = 0.5 / sigma**2
+    for swapped in (False, True):
+        adjacency = "add" if swapped else "remove"
+        epsilons = (0.05,) if swapped else (one, 2.0 * one - 9.0)
+        asked = [("delta", float(e)) for e in epsilons]
+        for _, epsilon, low, high in _brackets(SampledRun(sigma, p, 2.0), adjacency, asked):
+            with mp.workdps(20):
+                exact = _exact_of_two(sigma, p, epsilon, swapped)
+            assert low <= exact * (1 + mpf(10) ** -12), (epsilon, adjacency)
+            assert exact * (1 - mpf(10) ** -12) <= high, (epsilon, adjacency)
+
+
+@pytest.mark.parametrize(
+    "sigma, p, steps", [(1e-4, 0.01, 300), (0.0035, 0.04, 260), (0.03, 0.02, 5000), (0.025, 0.3, 4)]
+)
+def test_epsilon_of_little_noise_is_as_accurate_as_asked(sigma, p, steps):
+    """And the bracket holds what jumps without their places say from above."""
+    found = jaxgdp.measure(jaxgdp.dpsgd(sigma, p, steps), "epsilon", delta=1e-5)
+    assert found.status["epsilon"] == 0
+    # Pr[J ≥ k] falls below δ at some number of jumps, each of which adds 1/(2σ²), about
+    j = np.arange(steps + 1.0)
+    left = np.array([float(mp.betainc(k, steps - k + 1, 0, p, regularized=True)) for k in j[1:200]])
+    most = 1 + int(np.sum(left >= 1e-5))
+    assert (most - 1) * (0.5 / sigma**2 - 12.0 / sigma) < found.epsilon.upper
+    assert found.epsilon.lower < most * (0.5 / sigma**2 + 12.0 / sigma)
 
 
 @pytest.mark.nightly

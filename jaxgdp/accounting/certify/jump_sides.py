@@ -1,0 +1,78 @@
+"""Both sides of the curve of a run with few steps that have the record: by how many they are, and
+by which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...numerics.errors import LOGS
+from ...numerics.normal import log1mexp
+from ...numerics.shapes import Array, Float
+from . import counted_jumps, located_jumps
+from .counted_jumps import Jumps, SampledRun, Test
+from .curve import Curve, GaussianParts
+from .finite_laws import padded
+from .normal_curve import Profile, profile_half, row
+from .vertices import Vertices
+
+
+def _best(tests: list[Test]) -> Vertices:
+    """Tests of which none of a smaller FPR has a larger TPR, from the largest FPR on."""
+    log_alpha, log_tpr, log_beta = (
+        (np.concatenate(column) for column in zip(*tests, strict=True))
+        if tests
+        else np.zeros((3, 0))
+    )
+    log_tpr = np.maximum(log_tpr, log1mexp(log_beta) - LOGS)
+    order = np.lexsort((-log_tpr, log_alpha))
+    log_alpha, log_tpr, log_beta = log_alpha[order], log_tpr[order], log_beta[order]
+    sure = (log_tpr > log_alpha) & (log_alpha > -np.inf) & (log_alpha < 0.0)
+    gain = np.maximum.accumulate(np.append(-np.inf, np.where(sure, log_tpr, -np.inf)))[:-1]
+    fewer = np.minimum.accumulate(np.append(0.0, np.where(sure, log_beta, 0.0)))[:-1]
+    keep = np.flatnonzero(sure & ((log_tpr > gain) | (log_beta < fewer)))[::-1]
+    keep = keep if len(keep) else np.zeros(0, int)
+    rates = log_alpha[keep], log_tpr[keep], log_beta[keep]
+    if not len(keep):
+        rates, used = (np.zeros(1), np.zeros(1), np.zeros(1)), np.zeros(1, bool)
+    else:
+        used = np.ones(len(keep), bool)
+    at = np.maximum.accumulate(np.maximum(rates[1] - rates[0], 0.0))
+    return row(np.append(at, at[-1]), rates, used, -np.inf, -np.inf)
+
+
+def both_sides(
+    jumps: Jumps,
+    thresholds: Float[Array, " thresholds"],
+    number: int,
+    parts: GaussianParts,
+    places: Callable[[SampledRun], Float[Array, " places"]],
+) -> Curve:
+    """Both sides of the curve of a run, in the order of removing a record.
+
+    Args:
+        jumps: what bounds it.
+        thresholds: of the bounds from above, and of tests; increasing, the first one 0.
+        number: of large outputs that a test wants, at most.
+        parts: Gaussian parts of the whole.
+        places: outputs that an attacker counts, for each run below.
+
+    Method: docs/method/limit.md#counted-jumps
+    Method: docs/method/limit.md#located-jumps
+    """
+    shown = counted_jumps.profile(jumps.above, thresholds)
+    above_minus = profile_half(thresholds, shown)
+    near = located_jumps.profile(jumps.above, thresholds)
+    if near is not None:
+        shown = Profile(
+            np.minimum(shown.log_delta, near.log_delta), np.maximum(shown.log_rest, near.log_rest)
+        )
+    above_plus = profile_half(thresholds, shown)
+    tests = [counted_jumps.achieved_tests(run, places(run), number) for run in jumps.below]
+    tests += [located_jumps.achieved_tests(run, thresholds) for run in jumps.below]
+    plus, minus = (_best([test for side in tests for test in side[k]]) for k in (0, 1))
+    upper_plus, upper_minus, below_plus, below_minus = padded(
+        [above_plus, above_minus, plus, minus]
+    )
+    return Curve(upper_plus, upper_minus, below_plus, below_minus, *parts)

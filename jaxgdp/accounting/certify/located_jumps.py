@@ -1,0 +1,142 @@
+"""Both sides of removing a record from sampled Gaussian mechanisms of little noise, by which steps
+had it.
+
+With T steps of which a set S has the record, the likelihood ratio of all outputs is a sum over S,
+of which one term is nearly all where no output lies between its two centres. That one term bounds
+the ratio from below everywhere, and nearly from above wherever outputs are near their centres."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...numerics.errors import UNIT
+from ...numerics.normal import log1mexp, log_ndtr, log_sub
+from ...numerics.shapes import Array, Float
+from .counted_jumps import BINOMIAL, Counts, SampledRun, Test, counts, profiles, ways
+from .normal_curve import Profile
+
+# deviations within which outputs are near a centre, as a rule, and the part of the distance 1/(2σ)
+# between it and the middle that this is
+_ENOUGH, _PART = 38.0, (0.5, 0.9)
+_ROUNDED = 64.0 * UNIT  # share of all that a difference of losses is made of
+_APART = 1.0  # logs of two numbers differ by, at least, whose difference is taken
+
+
+class _Located(NamedTuple):
+    """Numbers of steps with the record, from 1 on, and the losses of their terms.
+
+    Attributes:
+        found: of a binomial number.
+        deviation: √j/σ, the deviation of the loss of j steps, and its mean times two over itself.
+        shift: log of p^j·(1 − p)^{T − j}.
+        size: sum of absolute values that the shift is made of.
+    """
+
+    found: Counts
+    deviation: Float[Array, " counts"]
+    shift: Float[Array, " counts"]
+    size: Float[Array, " counts"]
+
+
+def _located(run: SampledRun) -> _Located | None:
+    """None without any."""
+    found = counts(run.steps, float(np.log(run.p)))
+    number = np.arange(1.0, len(found.log_mass))
+    if run.p >= 1.0 or not len(number):
+        return None
+    parts = number * np.log(run.p), (run.steps - number) * np.log1p(-run.p)
+    return _Located(found, np.sqrt(number) / run.sigma, sum(parts), -sum(parts))
+
+
+def profile(run: SampledRun, thresholds: Float[Array, " thresholds"]) -> Profile | None:
+    """Bounds from above on δ, and from below on 1 − δ, where a record is removed; None where there
+    are none.
+
+    On all outputs that are within z deviations of their centres, on the side that matters, the
+    loss of a step with the record is at most log p + y + ((1 − p)/p)·e^{−m}, and of one without at
+    most log(1 − p) + (p/(1 − p))·e^{−m}, with y = (2o − 1)/(2σ²) and m = 1/(2σ²) − z/σ.
+
+    Args:
+        run: as it is.
+        thresholds: increasing, the first one 0.
+
+    Method: docs/method/limit.md#located-jumps
+    """
+    terms = _located(run)
+    if terms is None:
+        return None
+    part = float(np.clip(2.0 * _ENOUGH * run.sigma, *_PART))
+    return _near(run, terms, thresholds, part)
+
+
+def _near(run: SampledRun, terms: _Located, thresholds: Array, part: float) -> Profile:
+    """The bounds with outputs within such a part of 1/(2σ) deviations."""
+    deviation, p, number = terms.deviation, run.p, np.arange(1.0, len(terms.shift) + 1.0)
+    fade = np.exp(-0.5 * (1.0 - part) / run.sigma / run.sigma * (1.0 - _ROUNDED))
+    more = (number * (1.0 - p) / p + (run.steps - number) * p / (1.0 - p)) * fade
+    # (the loss without any step with the record is at most that)
+    none = run.steps * (p / (1.0 - p) * fade * (1.0 + _ROUNDED) + np.log1p(-p) * (1.0 - _ROUNDED))
+    t = thresholds[:, None]
+    # (δ falls as ε grows: whatever is rounded, ε is taken for less)
+    size = t + terms.size + more + deviation * deviation
+    epsilon = t - terms.shift - more - _ROUNDED * size
+    away = np.abs(epsilon)
+    log_delta, rest = profiles(deviation, away)
+    # 1 − δ(−ε) = e^{−ε}·(1 − δ(ε))
+    below = epsilon < 0.0
+    rest = np.where(below, rest - away * (1.0 + _ROUNDED), rest)
+    log_delta = np.where(below, log1mexp(np.minimum(rest, 0.0)) + BINOMIAL, log_delta)
+    # (what is no number says nothing)
+    log_delta = np.where(np.isnan(log_delta), 0.0, log_delta)
+    rest = np.where(np.isnan(rest), -np.inf, rest)
+    far = float(log_ndtr(-0.5 * part / run.sigma))
+    unsure = np.log(run.steps) + far * (1.0 - _ROUNDED) + BINOMIAL
+    mass = terms.found.log_mass
+    log_delta = np.logaddexp.reduce(log_delta + mass[1:], axis=1) + BINOMIAL
+    others = np.logaddexp(terms.found.log_rest, unsure)
+    left = np.logaddexp.reduce(rest + mass[1:], axis=1)
+    if none < 0.0:
+        left = np.logaddexp(left, mass[0])
+    else:
+        others = np.logaddexp(others, mass[0] + BINOMIAL)
+    left = left - BINOMIAL
+    log_delta = np.minimum(np.logaddexp(log_delta, others), 0.0)
+    known = left > unsure + _APART
+    log_rest = np.where(known, log_sub(np.where(known, left, 0.0), unsure) - BINOMIAL, -np.inf)
+    return Profile(log_delta, np.minimum(log_rest, 0.0))
+
+
+def achieved_tests(
+    run: SampledRun, thresholds: Float[Array, " thresholds"]
+) -> tuple[list[Test], list[Test]]:
+    """Tests "some term of the likelihood ratio is beyond a threshold", from below; of both orders.
+
+    Under Q, with the record in j steps, their own term is beyond it as often as a normal number is;
+    under P the union of all sets of j steps bounds how often any is, and so does e^{−t}, as the
+    ratio is at least its largest term.
+
+    Args:
+        run: as it is.
+        thresholds: increasing, the first one 0.
+
+    Method: docs/method/limit.md#located-jumps
+    """
+    terms = _located(run)
+    if terms is None:
+        return [], []
+    half, t = 0.5 * terms.deviation, thresholds[:, None]
+    moved = (terms.shift - t) / terms.deviation
+    off = _ROUNDED * (half + (terms.size + t) / terms.deviation)
+    mass, log_rest = terms.found.log_mass, terms.found.log_rest
+    every = np.logaddexp.reduce
+    log_tpr = every(mass[1:] + log_ndtr(half + moved - off) * (1.0 + _ROUNDED), axis=1) - BINOMIAL
+    misses = every(mass[1:] + log_ndtr(-half - moved + off) * (1.0 - _ROUNDED), axis=1)
+    misses = np.logaddexp(np.logaddexp(misses, mass[0]), log_rest) + BINOMIAL
+    far = log_ndtr(moved - half + off)
+    union = every(ways(run.steps, len(mass) - 1)[1:] + far * (1.0 - _ROUNDED), axis=1)
+    log_fpr = np.minimum(np.minimum(union + BINOMIAL, -thresholds), 0.0)
+    log_tpr, misses = np.minimum(log_tpr, 0.0), np.minimum(misses, 0.0)
+    unknown = np.full_like(log_tpr, -np.inf)
+    return [(log_fpr, log_tpr, misses)], [(misses, unknown, log_fpr)]
