@@ -255,6 +255,8 @@ def narrow_by_jumps(groups: Groups, row: int, own: Question, results: dict[str, 
             left = _worst(results, own, row)
             if left <= 1.0 or not left <= _HELPS * before:
                 return
+            # (what the others say is known by now)
+            thresholds = thresholds[:: _JUMP_LOOKS * 2]
 
 
 def _about(thresholds: Any, own: Question, results: dict[str, Bracket], row: int) -> Any:

@@ -20,8 +20,9 @@ from ..plan import Plan
 _CHUNK = 2**19  # numbers in the largest array worked on at once
 _TOGETHER = 24  # half-curve pieces worked on at once, at most
 # of dense lattices: times the width promised at which a larger one than usual may do, and how many
-# times as large that is (a lattice of 2^20 points takes about 300 MiB, whatever its kind)
-_NEAR = {"jump": (5.0, 2), "heavy": (5.0, 1), "whole": (5.0, 1)}
+# times as large that is (the largest ones take about 300 MiB, those for one step that is most of the
+# composition with half as many points)
+_NEAR = {"jump": (5.0, 2), "heavy": (5.0, 2), "whole": (5.0, 1)}
 # of all pieces of a lattice: reading takes a dozen arrays of them
 _MOST_VERTICES = {"dense": 2**17, "sparse": 2**18}
 _FOCUSED_VERTICES = 8192  # of a dense lattice for one threshold
@@ -348,7 +349,7 @@ def choose(
     if need.focused and detail > 1.0:
         kind, uniform = _dense_kind(need), need.points * detail / 2.0
         most = most_points(kind, largest, True, excess)
-        if uniform <= most / 2:
+        if uniform <= (most / 2 if most <= largest else most):
             # (a second pass, at few thresholds: points that are equally far apart everywhere leave
             # nothing to chance)
             points = 2 ** int(np.ceil(np.log2(uniform * (4.0 if need.whole else 1.0))))
