@@ -152,7 +152,10 @@ class Solver:
         self.last_u, self.last_gap = np.full(number, np.nan), np.full(number, np.nan)
         self.limit = np.full(number, np.inf) if limit is None else limit
         self.rtol = float(np.clip(tolerance, 1e-8, 0.3))
-        self.large = np.array(np.broadcast_to(target.gaussian_mu() > _LARGE_MU, (number,)))
+        self.goal_mu = np.broadcast_to(target.equivalent_mu(target.goal), (number,))
+        # (that of a goal and of its Gaussian curve are not the same for every target)
+        self.gaussian_mu = np.broadcast_to(target.gaussian_mu(), (number,))
+        self.large = np.array(self.gaussian_mu > _LARGE_MU)
         self.low, self.high = (
             np.full(number, end) for end in (self.unknown.low, self.unknown.high)
         )
@@ -201,7 +204,7 @@ class Solver:
         what a run without noise has, μ hardly moves, and the distance from that limit counts.
         """
         target = self.target.take(rows)
-        goal = target.equivalent_mu(target.goal)
+        goal = self.goal_mu[rows]
         gap, other = (_log_ratio(target.equivalent_mu(side), goal) for side in _safe(own, target))
         limit = self.limit[rows]
         with np.errstate(invalid="ignore"):
@@ -219,7 +222,7 @@ class Solver:
         mechanism = self.family.at(self.unknown.value(u), rows)
         groups = jax.tree.map(np.asarray, mechanism.stacked())
         target = self.target.take(rows)
-        mu = target.gaussian_mu()
+        mu = self.gaussian_mu[rows]
         fpr = np.broadcast_to(target.place(mu), (len(rows),))
         found = _log_ratio(approximate_mu(groups, ndtri(fpr), by_threshold=False), mu)
         if isinstance(target, EpsilonDelta) and np.any(self.large[rows]):
@@ -230,7 +233,7 @@ class Solver:
 
     def start(self):
         """u of the model's root, and the model's slope there."""
-        best = self.family.guess(self.target.gaussian_mu())
+        best = self.family.guess(self.gaussian_mu)
         ends = sorted(
             (self.unknown.coordinate(self.unknown.low), self.unknown.coordinate(self.unknown.high))
         )
