@@ -29,6 +29,7 @@ MOST_USES = 1e11  # from which on the rounding of that many uses is all that a l
 # single one is told from none as a rule, and almost for certain
 _JUMPS, _PLACES, _LITTLE_NOISE, HARDLY_ANY_NOISE = 24, 97, 0.5, 0.12
 _BETWEEN, _BEYOND = 49, 17  # thresholds about an ε that is known so far, and beyond
+_NO_NOISE = 0.06  # up to which it is told which steps they are, however many
 _FEW_JUMPS = 40.0  # up to which numbers of them are looked at more closely
 _FAR = 2e4  # −log of the error rates in the middle of the curve, beyond which they decide nothing
 
@@ -103,7 +104,8 @@ def may_have_jumps(jumps: Jumps) -> bool:
 def jumps_tell(jumps: Jumps) -> bool:
     """Whether they are told from others so surely that nothing else counts."""
     run = jumps.nearest
-    return run.p < 1.0 and run.sigma <= HARDLY_ANY_NOISE and may_have_jumps(jumps)
+    few = run.p * run.steps <= _FEW_JUMPS and run.sigma <= HARDLY_ANY_NOISE
+    return run.p < 1.0 and (few or run.sigma <= _NO_NOISE) and may_have_jumps(jumps)
 
 
 def may_be_far(groups: tuple) -> Bool[np.ndarray, " settings"]:
