@@ -1,16 +1,16 @@
 """From above: random positions by a Gaussian chain whose covariances are no smaller.
 
 The likelihood ratio of a random position is L = Σ_j e^{X_j − a/2}/b for Gaussian X. By Kahane's
-inequality every E(L − c)₊ grows with every covariance, so a stationary chain of covariance
-a·ρ^distance that is at least the Gram matrix everywhere bounds it. Given the last value (and, where
-the positions close to a circle, the first one) the rest does not depend on what was before, so the
-law of (running sum, last value, first value) follows step by step. Values are moved apart to a
-grid, with means kept: E(L − c)₊ is convex and increasing in each of them."""
+inequality every E(L − c)₊ grows with every covariance, so a chain whose covariances are at least
+the Gram matrix everywhere bounds it. Given the last value (and the first one, if the chain
+remembers it) the rest does not depend on what was before, so the law of (running sum, last value,
+first value) follows step by step. Values are moved apart to a grid, with means kept: E(L − c)₊ is
+convex and increasing in each of them."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -18,8 +18,8 @@ from scipy.special import ndtr
 
 from ...numerics.errors import TENTS, UNIT
 from ...numerics.shapes import Array, Float
+from .chains import Chain
 
-_ROOM = 1e-11  # of covariances: more than all roundings of a Gram matrix and of its chain
 CALL, PUT = "call", "put"
 _REACH = 8.5  # standard deviations of a value, without and with the record: beyond, all counts
 _FINE = (
@@ -35,60 +35,6 @@ _BODY = 40.0  # points of the sum's grid per standard deviation of the sum, at l
 _SPAN = 9.0  # standard deviations of the sum with that spacing
 _OCTAVE = 48  # points per octave further out
 _MOST_WORK = 1.5e10  # products that a law may take, some ten seconds
-
-
-class Kernel(NamedTuple):
-    """Covariances a·ρ^distance along a line, or (ρ^d + ρ^{b − d})/(1 + ρ^b)·a around a circle.
-
-    Attributes:
-        variance: a.
-        rho: ρ in [0, 1).
-        number: b, positions.
-        circle: whether the last is next to the first.
-    """
-
-    variance: float
-    rho: float
-    number: int
-    circle: bool
-
-    def at(self, distance: Any) -> Any:
-        """The covariance of two positions."""
-        if not self.circle:
-            return self.variance * self.rho**distance
-        n = self.number
-        both = self.rho**distance + self.rho ** (n - distance)
-        return self.variance * both / (1.0 + self.rho**n)
-
-
-def smallest_kernel(gram: Float[Array, "cycle cycle"]) -> Kernel | None:
-    """A kernel that is at least a Gram matrix (of numbers ≥ 0) everywhere; None if there is none.
-
-    Method: docs/method/kahane.md#chains
-    """
-    number, a = len(gram), float(np.diag(gram).max()) * (1.0 + _ROOM)
-    if number < 2 or a == 0.0:
-        return None
-    apart = np.abs(np.subtract.outer(np.arange(number), np.arange(number)))
-    off = ~np.eye(number, dtype=bool)
-    found = []
-    for circle in (False, True):
-        distance = np.minimum(apart, number - apart) if circle else apart
-        need = np.array(
-            [gram[off & (distance == d)].max(initial=0.0) for d in range(int(distance.max()) + 1)]
-        )
-        lags = np.arange(1, len(need))
-        low, high = 0.0, 1.0 - 1e-6
-        holds = lambda rho, c=circle, n=need, k=lags: bool(
-            np.all(Kernel(a, rho, number, c).at(k) >= n[1:] * (1.0 + 10.0 * _ROOM))
-        )
-        if not holds(high):
-            continue
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            low, high = (low, middle) if holds(middle) else (middle, high)
-        found.append(Kernel(a, high, number, circle))
-    return min(found, key=lambda kernel: kernel.rho, default=None)
 
 
 def _values(fine: float, deviation: float) -> Float[Array, " values"]:
@@ -172,14 +118,11 @@ class Law(NamedTuple):
         return value * (1.0 + self.error) + self.rest * c
 
 
-def _sums(kernel: Kernel, terms: int, largest: float) -> Float[Array, " sums"]:
+def _sums(chain: Chain, terms: int, largest: float) -> Float[Array, " sums"]:
     """Grid of the sum of so many terms, up to the largest that there can be."""
-    a, n = kernel.variance, kernel.number
-    lags = np.arange(1, n)
-    corr = np.expm1(kernel.at(lags))
-    spread = lambda m: math.sqrt(
-        m * math.expm1(min(a, 40.0)) + 2.0 * float(((m - lags[: m - 1]) * corr[: m - 1]).sum())
-    )
+    n = chain.number
+    gain = np.expm1(np.minimum(chain.covariance, 40.0))
+    spread = lambda m: math.sqrt(float(gain[:m, :m].sum()))
     whole = min(spread(n), 2.0 * n)
     step = whole / max(_BODY, 8.0 * math.sqrt(n))
     width = _SPAN * min(spread(terms), whole) + 2.0 * step
@@ -199,44 +142,44 @@ def _sums(kernel: Kernel, terms: int, largest: float) -> Float[Array, " sums"]:
     return found if found[-1] <= top else np.append(found[found < top], top)
 
 
-def _work(kernel: Kernel, fine: float) -> float:
+def _work(chain: Chain, fine: float) -> float:
     """About how many products :func:`law` takes."""
-    values = float(len(_values(fine, math.sqrt(kernel.variance))))
-    points = 3.0 * _SPAN * max(_BODY, 8.0 * math.sqrt(kernel.number)) + 200.0
-    return values**2 * points * kernel.number * (values if kernel.circle else 1.0)
+    values = float(len(_values(fine, math.sqrt(chain.variance))))
+    points = 3.0 * _SPAN * max(_BODY, 8.0 * math.sqrt(chain.number)) + 200.0
+    return values**2 * points * chain.number * (values if chain.remembers else 1.0)
 
 
-def spacing(kernel: Kernel) -> float | None:
+def spacing(chain: Chain) -> float | None:
     """The finest spacing of values that does not take too long; None where none does."""
-    return next((fine for fine in _FINE if _work(kernel, fine) <= _MOST_WORK), None)
+    return next((fine for fine in _FINE if _work(chain, fine) <= _MOST_WORK), None)
 
 
-def law(kernel: Kernel, fine: float, side: str) -> Law:
+def law(chain: Chain, fine: float, side: str) -> Law:
     """A law that bounds E(L − c)₊ (``CALL``) or E(c − L)₊ (``PUT``) for every c.
 
     Method: docs/method/kahane.md#chains
     """
-    deviation, n = math.sqrt(kernel.variance), kernel.number
+    deviation, n = math.sqrt(chain.variance), chain.number
     grid = _values(fine, deviation)
     x = grid * deviation
-    value = np.exp(x - 0.5 * kernel.variance)
+    value = np.exp(x - 0.5 * chain.variance)
     start = tents(np.zeros(()), deviation, x, side)
-    first = len(grid) if kernel.circle else 1
-    sums = _sums(kernel, 1, value[-1])
+    first = len(grid) if chain.remembers else 1
+    sums = _sums(chain, 1, value[-1])
     mass = np.zeros((first, len(grid), len(sums)))  # by first value, last value, sum
     low, up = _split(sums, value)
     for k in range(len(grid)):
-        row = k if kernel.circle else 0
+        row = k if chain.remembers else 0
         mass[row, k, low[k]] += start[k] * (1.0 - up[k])
         mass[row, k, low[k] + 1] += start[k] * up[k]
     for j in range(1, n):
-        after = _sums(kernel, j + 1, value[-1])
-        mass = _step(mass, _transition(kernel, j, x, side), sums, after, value)
+        after = _sums(chain, j + 1, value[-1])
+        mass = _step(mass, _transition(chain, j, x, side), sums, after, value)
         sums = after
     p = mass.sum(axis=(0, 1))
     some = p > 0.0
     error = n * (TENTS + (8 * len(grid) + 16) * UNIT) + len(sums) * UNIT
-    rest = _beyond(kernel) if side == CALL else n * float(ndtr(-_REACH)) * (1.0 + 1e-6)
+    rest = _beyond(chain) if side == CALL else n * float(ndtr(-_REACH)) * (1.0 + 1e-6)
     return Law(sums[some] / n, p[some], rest, error)
 
 
@@ -247,20 +190,18 @@ def _split(points: Float[Array, " sums"], value: Array):
     return low, np.clip((value - points[low]) / gap, 0.0, 1.0)
 
 
-def _transition(kernel: Kernel, j: int, x: Float[Array, " values"], side: str) -> Array:
+def _transition(chain: Chain, j: int, x: Float[Array, " values"], side: str) -> Array:
     """Masses of position j at the grid, given the one before and the first: (first, before, to)."""
-    at = kernel.at
-    if not kernel.circle:
-        noise = math.sqrt(max(kernel.variance - at(1) ** 2 / kernel.variance, 0.0))
-        return tents(at(1) / kernel.variance * x, noise, x, side)[None]
-    a = kernel.variance
-    if j == 1:
-        noise = math.sqrt(max(a - at(1) ** 2 / a, 0.0))
-        same = tents(at(1) / a * x, noise, x, side)  # (first value is the one before)
-        return np.broadcast_to(same[None], (len(x), len(x), len(x)))
-    between = np.array([[a, at(j - 1)], [at(j - 1), a]])
-    both = np.array([at(1), at(j)])
-    share = np.maximum(np.linalg.solve(between, both), 0.0)
+    k, a = chain.covariance, chain.variance
+    if not chain.remembers or j == 1:
+        share = k[j, j - 1] / a
+        noise = math.sqrt(max(a - share * k[j, j - 1], 0.0))
+        same = tents(share * x, noise, x, side)
+        # (at the second position the value before is the first one)
+        return np.broadcast_to(same[None], (len(x), *same.shape)) if chain.remembers else same[None]
+    between = k[np.ix_([j - 1, 0], [j - 1, 0])]
+    both = k[[j - 1, 0], j]
+    share = np.linalg.solve(between, both)
     noise = math.sqrt(max(a - float(share @ both), 0.0))
     mean = share[0] * x[None, :] + share[1] * x[:, None]
     return tents(mean, noise, x, side)
@@ -292,12 +233,10 @@ def _step(
     return out
 
 
-def _beyond(kernel: Kernel) -> float:
+def _beyond(chain: Chain) -> float:
     """Q-mass where some value is beyond the grid: with the record at one position, the others move
     by their covariance with it.
     """
-    deviation, n = math.sqrt(kernel.variance), kernel.number
-    lags = np.arange(n)
-    moved = kernel.at(np.minimum(lags, n - lags) if kernel.circle else lags)
-    each = ndtr(moved / deviation - deviation - _REACH)
-    return float(each[0] + 2.0 * each[1:].sum()) * (1.0 + 1e-6)
+    deviation = math.sqrt(chain.variance)
+    each = ndtr(chain.covariance / deviation - deviation - _REACH)
+    return float(each.sum()) / chain.number * (1.0 + 1e-6)

@@ -26,8 +26,8 @@ from ..base import Mechanism
 from ..bracketed_pair import BracketedPair, OpenPair
 from ..gaussian import Gaussian
 from ..subsampled_gaussian import SubsampledGaussian
-from . import positions
-from .ranges import SampledRange
+from . import counts, positions
+from .ranges import MixtureRange, SampledRange
 from .separation import Sensitivity, squared_sensitivity
 from .strategy import MOST_STEPS, bands, gram, matrix, modes, squared_norms
 
@@ -58,10 +58,11 @@ class MatrixMechanism(Mechanism):
       composition of subsampled Gaussians of noise σ/‖C e_j‖ (Choquette-Choo et al. 2023), attained
       by equal gradients. Both sides meet where one group has the largest norms.
     - ``BallsInBins``, ``RandomShift`` (C ≥ 0): certified brackets by Kahane's inequality. From
-      above by a chain of covariance a·ρ^distance, or one common Gaussian and independent rest; from
+      above by a Gaussian chain, or by one common Gaussian and independent rest; from
       below by an attack on a few bands. The sides do not meet unless columns do not overlap.
-    - ``BMinSep``: bounded only. From above as if nothing were sampled, from below by the first step
-      alone: no tight account that is certain is known.
+    - ``BMinSep`` (C ≥ 0): bounded only, by one mixture of shifts on either side. From above by the
+      number of steps, with the largest norm that so many columns have; from below by the output
+      along the sum of all columns.
 
     Adaptively chosen gradients, and directions of their own at every step, are covered.
 
@@ -238,17 +239,15 @@ class _Cyclic(NamedTuple):
         return found
 
 
-class _Sampled(NamedTuple):
-    """From above as if nothing was sampled, from below by one step."""
+class _Counted(NamedTuple):
+    """A random number of steps: a mixture of shifts from above and one from below."""
 
-    squared: Sensitivity
-    first: float
-    prob: float
+    above: counts.Shifts
+    below: counts.Shifts
 
     def parts(self, sigma: Array) -> list[tuple[Mechanism, float]]:
-        one = np.ones_like(sigma)
-        high = sigma / np.sqrt(self.squared.upper)
-        return [(SampledRange(high, one, sigma / self.first, self.prob * one), 1.0)]
+        rows = [np.broadcast_to(a, (*np.shape(sigma), len(a))) for a in (*self.above, *self.below)]
+        return [(MixtureRange(sigma, *rows), 1.0)]
 
 
 class _Positions(NamedTuple):
@@ -286,7 +285,7 @@ def _tables(gram_bytes: bytes, column_bytes: bytes, cycle: int, sigma: float) ->
 
 
 @functools.lru_cache(maxsize=64)
-def _plan(fixed: _Known) -> _Fixed | _Cyclic | _Sampled | _Positions:
+def _plan(fixed: _Known) -> _Fixed | _Cyclic | _Counted | _Positions:
     given, steps = np.frombuffer(fixed.strategy).reshape(fixed.shape), fixed.num_steps
     chosen, c = fixed.participation, matrix(given, steps)
     toeplitz = given.ndim == 1
@@ -300,9 +299,9 @@ def _plan(fixed: _Known) -> _Fixed | _Cyclic | _Sampled | _Positions:
         return _cyclic(c, chosen)
     if isinstance(chosen, BMinSep):
         apart, p = int(chosen.separation), float(chosen.sampling_prob)
-        squared = squared_sensitivity(c, apart, -(-steps // apart), toeplitz)
-        # (rate of the first step where the process has run before, the smaller of the two)
-        return _Sampled(squared, float(c[0, 0]), p / (1.0 + (apart - 1.0) * p))
+        return _Counted(
+            counts.shifts_above(c, apart, p, toeplitz), counts.shifts_below(c, apart, p)
+        )
     if not isinstance(chosen, BallsInBins):
         raise ValueError(f"participation must be one that is known, got {chosen!r}")
     cycle = int(chosen.cycle)

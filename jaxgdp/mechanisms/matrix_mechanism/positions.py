@@ -17,7 +17,7 @@ from ...pairs import table
 from ...pairs.hull import hull
 from ...pairs.table import Table
 from ..random_allocation import one_of_many
-from . import banded_below, markov_above
+from . import banded_below, chains, markov_above
 from .markov_above import CALL, PUT
 
 SMALLEST, LARGEST = 2e-8, 24.0  # entries of Γ for which there are tables
@@ -57,16 +57,16 @@ def _alone(sigma: float, number: int) -> tuple[Table, Table]:
 
 def _above(gram: Float[Array, "cycle cycle"]) -> Table:
     """The least of what the chain, and what a common part, bounds."""
-    number = len(gram)
     common = _Common.of(gram)
     losses = common.losses()
     c = np.exp(losses)
     call, put = common.bounds(c)
-    kernel = markov_above.smallest_kernel(gram) if number > 1 else None
-    fine = None if kernel is None else markov_above.spacing(kernel)
-    if kernel is not None and fine is not None:
-        call = np.minimum(call, markov_above.law(kernel, fine, CALL).call(c))
-        put = np.minimum(put, markov_above.law(kernel, fine, PUT).put(c))
+    for chain in chains.candidates(gram):
+        fine = markov_above.spacing(chain)
+        if fine is not None:
+            call = np.minimum(call, markov_above.law(chain, fine, CALL).call(c))
+            put = np.minimum(put, markov_above.law(chain, fine, PUT).put(c))
+            break
     return hull(*(np.asarray(a) for a in (losses, call, put)))
 
 

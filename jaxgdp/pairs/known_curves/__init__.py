@@ -3,6 +3,7 @@ answers if it is asked for its ``known_curve``.
 """
 
 from .base import KnownCurve, OrientedCurve, Rates, Tests, reciprocal
+from .between import BetweenCurve
 from .composed import composed, number_of_outputs
 from .finite import FiniteCurve
 from .gaussian import GaussianCurve
@@ -12,6 +13,7 @@ from .sampled import SampledCurve
 from .shifts import ShiftsCurve
 
 __all__ = [
+    "BetweenCurve",
     "FiniteCurve",
     "GaussianCurve",
     "KnownCurve",

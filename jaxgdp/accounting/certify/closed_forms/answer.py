@@ -13,7 +13,7 @@ from ....adjacency import Adjacency
 from ....bracket import Bracket
 from ....numerics.precision import with_float64
 from ....numerics.shapes import Array
-from ....pairs.known_curves import OrientedCurve
+from ....pairs.known_curves import KnownCurve, OrientedCurve
 from ....pairs.known_curves.base import stacked
 from ...question import NO_EXECUTOR, Answer, Kind, Question, Rates
 from ..curve import Curve
@@ -102,7 +102,7 @@ def _batches(found: Sequence[Found], swapped: bool) -> list[tuple[Array, Oriente
     alike: dict[object, list[int]] = {}
     for row, each in enumerate(found):
         if each.known is not None:
-            key = (_kind(each.known), each.known.size) if each.known.batched else row
+            key = _kind(each.known) if each.known.batched else row
             alike.setdefault(key, []).append(row)
     batches = []
     for together in alike.values():
@@ -116,8 +116,11 @@ def _batches(found: Sequence[Found], swapped: bool) -> list[tuple[Array, Oriente
     return batches
 
 
-def _kind(known: object) -> tuple[type, ...]:
-    return (type(known), *(type(value) for value in vars(known).values()))
+def _kind(known: KnownCurve) -> tuple[object, ...]:
+    """What curves have in common that fit into one batch: classes and shapes of their fields."""
+    values = vars(known).values()
+    inner = (_kind(v) if isinstance(v, KnownCurve) else np.shape(v) for v in values)
+    return (type(known), *inner)
 
 
 @with_float64
