@@ -87,17 +87,17 @@ def shifts_below(c: Float[Array, "steps steps"], separation: int, prob: float) -
     """
     direction = c.sum(axis=1)
     along = (direction @ c) / np.sqrt(direction @ direction)
-    typical = np.flatnonzero(along >= 0.9 * np.median(along))
-    first, last = int(typical[0]), int(typical[-1])
-    # (whoever took part just before may not enter the first b − 1 of them)
-    free = last - first + 1 - (separation - 1)
     # (of a step alone: the rate where the process has run before)
     rate = prob / (1.0 + (separation - 1.0) * prob)
-    alone = Shifts(np.array([0.0, float(c[0, 0])]), np.array([1.0 - rate, rate]))
-    if free < 1:
-        return alone
-    law = law_of_counts(free, separation, prob)
-    size = float(along[first : last + 1].min()) * (1.0 - 4.0 * len(c) * UNIT)
-    found = _with_tails(size * np.arange(len(law)), law, _rounding(len(c)), up=False)
-    mean = lambda each: float(each.shifts @ each.weights)
-    return max(found, alone, key=mean)
+    found = [Shifts(np.array([0.0, float(c[0, 0])]), np.array([1.0 - rate, rate]))]
+    for share in (0.5, 0.9, 0.99, 0.999):
+        typical = np.flatnonzero(along >= share * np.median(along))
+        first, last = int(typical[0]), int(typical[-1])
+        # (whoever took part just before may not enter the first b − 1 of them)
+        free = last - first + 1 - (separation - 1)
+        if free > 0:
+            law = law_of_counts(free, separation, prob)
+            size = float(along[first : last + 1].min()) * (1.0 - 4.0 * len(c) * UNIT)
+            sizes = size * np.arange(len(law))
+            found.append(_with_tails(sizes, law, _rounding(len(c)), up=False))
+    return max(found, key=lambda each: float(each.shifts @ each.weights))
