@@ -248,9 +248,7 @@ def table(lines: Lines, reach: float, largest: float = np.inf) -> Table:
         return NOTHING
     flow = _Flow(lines)
     last = float(flow.place(np.array(0.5 * reach)))
-    if (
-        largest == np.inf and last < 1e-250
-    ):  # (every event may go from next to nothing to next to all)
+    if last < 1e-250:  # (every event may go from next to nothing to next to all)
         return _EVERYTHING
     v = np.linspace(float(ndtri_exp(np.log(FAINTEST))), float(ndtri(last)), _POINTS)
     alpha = np.append(np.exp(log_ndtr(v[:-1])), last)

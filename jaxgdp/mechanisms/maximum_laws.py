@@ -18,6 +18,8 @@ _FAR = 38.0  # standard deviations of normal noise, beyond which nothing is
 _TAIL = 60.0  # scales of other noise, beyond the log of the number of scores
 _PLACES = 48  # offsets of a group of scores from the rest
 _LEAST = 1e-290
+# scales of noise that scores of an attack move by, at most: those of neighbours may move less
+FARTHEST = 60.0
 _LOG_ROOT = 0.5 * np.log(2.0 * np.pi)
 
 
@@ -114,7 +116,7 @@ def rates(noise: str, group: float, others: float, ahead: Array, shift: float) -
 @functools.lru_cache(maxsize=256)
 def every_rate(noise: str, candidates: int, shift: float) -> Rates:
     """Of events for groups of several sizes and at many distances, by increasing ``alpha`` each."""
-    half = candidates // 2
+    half, shift = candidates // 2, min(shift, FARTHEST)
     reach = 9.0 + np.sqrt(2.0 * np.log(candidates)) if noise == "gaussian" else 32.0
     reach += 0.0 if noise == "gaussian" else np.log(candidates)
     # (even where the shift is far larger than the noise)

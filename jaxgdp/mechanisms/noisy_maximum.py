@@ -215,7 +215,7 @@ class NoisyMaximum(Mechanism):
     def _event(self, index: tuple[int, ...], likely: float) -> tuple[float, float]:
         """Both error rates of an event that is so likely half-way between data sets."""
         scale, candidates, reach = (a[index] for a in self._parts())
-        shift = float(reach / scale)
+        shift = min(float(reach / scale), maximum_laws.FARTHEST)
         if candidates == 1.0:
             return 0.5, 0.5
         if self.law == "exponential":

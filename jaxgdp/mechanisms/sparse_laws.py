@@ -19,6 +19,7 @@ _STEPS = {"laplace": 44.0, "gaussian": 14.0}  # the same of a query's noise, bey
 _EVEN = 2000  # panels of one scale, up to which all are that wide
 _MOST_ASKED = 64  # queries of an attack
 _RAREST = 1e-9  # probability of an outcome that an attack looks at by itself
+_FARTHEST = 6.0  # scales of both noises that an answer of an attack moves by, at most
 _MOST_TOLD = 24  # answers above the threshold that an attack counts
 
 
@@ -130,9 +131,10 @@ def _gathered(p: Array, q: Array) -> tuple[Array, Array]:
 
 def _streams(threshold: float, query: float, asked: int, told: int, monotone: bool) -> list[Stream]:
     """Answers to try: levels in units of the noise."""
-    # (answers that go down against the threshold, and others that go up)
-    moves = (-1.0, 0.0) if monotone else (-1.0, 1.0)
     wide = float(np.hypot(threshold, query))
+    # (answers that go down against the threshold, and others that go up; neighbours may move less)
+    step = min(1.0, _FARTHEST * wide)
+    moves = (-step, 0.0) if monotone else (-step, step)
     found = []
     for last in sorted(
         {min(told, asked), min(max(asked // 2, told), asked) if told == 1 else told}
@@ -144,7 +146,7 @@ def _streams(threshold: float, query: float, asked: int, told: int, monotone: bo
             own = query * np.log(first + 1.0)
             lows = [-own + wide * t for t in (-2.0, -1.0, 0.0, 1.0)] if first else [0.0]
             highs = [wide * t for t in (-2.0, -0.5, 0.0, 1.0, 2.0)]
-            up = moves[1] if first else (moves[1] or -1.0)
+            up = moves[1] if first else (moves[1] or -step)
             found += [
                 Stream(first, last, low, high, moves[0], up) for low in lows for high in highs
             ]

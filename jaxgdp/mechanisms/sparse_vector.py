@@ -170,7 +170,9 @@ class SparseVector(Mechanism):
     def gathered(self, count: Array) -> Sequence[tuple[Mechanism, Array]]:
         """The pair of any queries, and the first of the attacks."""
         shape, settings = self.shape, self._settings()
-        below = _tables(shape, [setting.attacks()[0] for setting in settings])
+        # (an attack on fewer rounds is one of the others)
+        below = [s.attacks()[0] if s.attacked == s.rounds else NOTHING for s in settings]
+        below = _tables(shape, below)
         uses = count * self._rounds()
         if self.noise == "laplace":
             epsilon = np.array([setting.epsilon for setting in settings]).reshape(shape)
@@ -182,14 +184,17 @@ class SparseVector(Mechanism):
 
     def lower_bound_mechanisms(self) -> tuple[Mechanism, ...]:
         """Attacks by other streams of answers."""
-        found = [setting.attacks() for setting in self._settings()]
+        settings = self._settings()
+        found = [setting.attacks() for setting in settings]
+        attacked = np.array([float(s.attacked) for s in settings]).reshape(self.shape)
+        some = (1, 2) if all(s.attacked == s.rounds for s in settings) else (0, 1, 2)
         members = []
-        for tables in (_tables(self.shape, [each[k] for each in found]) for k in (1, 2)):
+        for tables in (_tables(self.shape, [each[k] for each in found]) for k in some):
             largest = np.array([np.max(np.abs(table.loss)) for table in tables.flat])
             # (losses are known up to twice the error of a mass)
             precision = square_above(pure_dp_mu(largest + 4.0 * INDEX_LAW)).reshape(self.shape)
             pair = BracketedPair.build(tables, tables, precision)
-            members.append(_Rounds(pair, self._rounds()))
+            members.append(_Rounds(pair, attacked))
         return tuple(members)
 
 
@@ -237,6 +242,7 @@ class _Setting:
 
     Attributes:
         told: how many answers above the threshold are published.
+        attacked: how many rounds an attack has, each with an answer beside the one that ends it.
         moves: k, by how much an answer moves against the threshold, at most.
     """
 
@@ -245,6 +251,7 @@ class _Setting:
         self.noise, self.asked, self.monotone = noise, int(asked), bool(monotone)
         self.threshold, self.query = float(first), float(second)
         self.rounds = int(min(cutoff, asked)) if resampled else 1
+        self.attacked = min(self.rounds, max(self.asked // 2, 1))
         self.told = 1 if resampled else int(min(cutoff, asked))
         self.moves = 1.0 if self.monotone else 2.0
 
@@ -289,9 +296,7 @@ class _Setting:
     def attacks(self) -> tuple[Table, ...]:
         """Three attacks on one round."""
         # (an answer that is above for certain ends a round, so that the next one is like it)
-        asked = self.asked if self.rounds == 1 else self.asked // self.rounds - 1
-        if asked < 1:
-            return (NOTHING,) * 3
+        asked = self.asked if self.attacked == 1 else self.asked // self.attacked - 1
         largest = self.epsilon if self.noise == "laplace" else 3.0 * self.separate
         return sparse_laws.attacks(
             self.noise, self.threshold, self.query, asked, self.told, self.monotone, largest
