@@ -502,7 +502,7 @@ def _entries(composition: mechanisms.Composition) -> list[dict[str, Any]]:
     """The parts of a composition."""
     entries = []
     for part, count in zip(composition.mechanisms, composition.counts, strict=True):
-        fields = {name: _stored(getattr(part, name)) for name in part.given_fields()}
+        fields = {name: _stored(value) for name, value in part.given().items()}
         times = np.asarray(count).astype(int).tolist()
         entries.append({"type": type(part).__name__, **fields, "count": times})
     return entries

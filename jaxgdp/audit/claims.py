@@ -202,8 +202,8 @@ def _named(mechanism: Mechanism | Composition | AccountedBy) -> str:
         mechanism = compose([(mechanism, 1)])
     texts = []
     for part, count in zip(mechanism.mechanisms, mechanism.counts, strict=True):
-        given = {name: getattr(part, name) for name in part.given_fields()}
-        fields = ", ".join(f"{name} = {_value(value)}" for name, value in given.items())
+        given = part.given().items()
+        fields = ", ".join(f"{name} = {_value(value)}" for name, value in given)
         uses = f" x {int(np.max(count))}" if np.max(count) > 1 else ""
         texts.append(f"{type(part).__name__}({fields}){uses}")
     return " + ".join(texts)

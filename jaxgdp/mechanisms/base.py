@@ -134,6 +134,11 @@ class Mechanism:
         """Fields that users give, by name: what files and one-line descriptions hold."""
         return {field.name: field for field in dataclasses.fields(cast(Any, cls)) if field.init}
 
+    def given(self) -> dict[str, Any]:
+        """The values of these fields by name, without those that were left out."""
+        fields = {name: getattr(self, name) for name in self.given_fields()}
+        return {name: value for name, value in fields.items() if value is not None}
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Broadcast shape of the parameters."""

@@ -25,7 +25,7 @@ def describe(mechanism: Composition) -> str:
     """A composition of scalars in one line: ``SubsampledGaussian(…) x count``, parts by ``+``."""
     parts = []
     for part, count in zip(mechanism.mechanisms, mechanism.counts, strict=True):
-        fields = ", ".join(f"{name}={_value(getattr(part, name))}" for name in part.given_fields())
+        fields = ", ".join(f"{name}={_value(value)}" for name, value in part.given().items())
         parts.append(f"{type(part).__name__}({fields}) x {float(count):.16g}")
     if len(parts) > _SHOWN:
         uses = sum(float(count) for count in mechanism.counts)

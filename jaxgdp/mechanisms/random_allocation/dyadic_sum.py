@@ -77,6 +77,11 @@ class Layout:
             index[None, :].astype(float), self.finest + np.arange(levels)[:, None]
         )
 
+    def first_above_zero(self) -> float:
+        """The smallest of its points that is larger than 0."""
+        level, index, _ = self.locate(np.zeros(1))
+        return self.centre + math.ldexp(float(index[0]) + 1.0, int(level[0]) + self.finest)
+
     def between(self, low: float, high: float):
         """Values of its points in [low, high], increasing."""
         level, _, _ = self.locate(np.array([low, high]))
