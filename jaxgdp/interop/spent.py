@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -22,12 +22,15 @@ from ..mechanisms import (
     Gaussian,
     Laplace,
     PureDP,
+    RandomAllocation,
     RandomizedResponse,
+    Selected,
     SubsampledGaussian,
     SubsampledLaplace,
     compose,
 )
 from ..mechanisms.base import Mechanism
+from ..mechanisms.runs import Geometric, Logarithmic, NegativeBinomial, Poisson
 from ..numerics.errors import CLOSED_FORM, SHORT
 from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import closed_unit, floor_rate
@@ -38,8 +41,8 @@ from .zcdp import zcdp_mechanism
 _UP = 1.0 + CLOSED_FORM  # room for the rounding of a closed form
 _STATED = (PureDP, ApproximateDP, ExponentialMechanism)  # whose ε and δ are what was stated
 _FEW = 64  # of which the mass at infinity is a rational number
-# a mechanism's class and its fields, all hashable
-Use = tuple[type[Mechanism], tuple[Any, ...]]
+# a mechanism's class (or what makes one) and its fields, all hashable
+Use = tuple[Callable[..., Mechanism], tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -281,6 +284,29 @@ class Spent:
         return self.delta(0.0, rtol)
 
 
+def best_of(
+    uses: tuple[tuple[Use, int], ...], rho: float, xi: float, mean: float, shape: float
+) -> Mechanism:
+    """The best of several runs, each of which spends the same, as a kind of use.
+
+    Args:
+        uses, rho, xi: what one run spends, as :class:`Spent` has it, the former as pairs.
+        mean: of the number of runs.
+        shape: η of its law: 0 logarithmic, 1 geometric, ∞ Poisson, else negative binomial.
+    """
+    run = Spent(dict(uses), rho, xi).mechanism()
+    if shape == math.inf:
+        return Selected(run, Poisson(mean))
+    laws = {0.0: Logarithmic, 1.0: Geometric}
+    return Selected(run, laws[shape](mean) if shape in laws else NegativeBinomial(mean, shape))
+
+
+def one_of_many(use: Use, num_steps: float) -> Mechanism:
+    """One of many steps, drawn at random, each of which would be one use, as a kind of use."""
+    kind, fields = use
+    return RandomAllocation(mechanism=kind(*fields), num_steps=num_steps)
+
+
 def above(value: Fraction) -> float:
     """The least double that is not below a rational number.
 
@@ -292,7 +318,7 @@ def above(value: Fraction) -> float:
     return found if Fraction(found) >= value else math.nextafter(found, math.inf)
 
 
-def _largest_loss(kind: type[Mechanism], fields: tuple[Any, ...]) -> float:
+def _largest_loss(kind: Callable[..., Mechanism], fields: tuple[Any, ...]) -> float:
     """Largest finite loss of one use in either order, ∞ where there is none."""
     if kind in (Gaussian, SubsampledGaussian):
         return math.inf
@@ -317,10 +343,19 @@ def _largest_loss(kind: type[Mechanism], fields: tuple[Any, ...]) -> float:
     return math.inf
 
 
-def _infinite_masses(kind: type[Mechanism], fields: tuple[Any, ...]) -> tuple[float, float]:
+def _infinite_masses(
+    kind: Callable[..., Mechanism], fields: tuple[Any, ...]
+) -> tuple[float, float]:
     """Masses of outputs that are possible only with the record, and only without it, in one use."""
     if kind is ApproximateDP:
         return float(fields[1]), float(fields[1])
+    if kind is one_of_many:  # (at most those of a step)
+        return _infinite_masses(*fields[0])
+    if kind is best_of:
+        # (the best is one of the runs: at most so many times that of a run)
+        uses, rho, xi, mean, _ = fields
+        one = min(Spent(dict(uses), rho, xi).infinite_mass() * mean * _UP, 1.0)
+        return one, one
     if kind is FromPMFs:
         p, q = (np.asarray(a) for a in fields)
         return math.fsum(q[p == 0.0]), math.fsum(p[q == 0.0])

@@ -1,5 +1,6 @@
 """The last model of noisy gradient descent on strongly convex losses."""
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -13,14 +14,48 @@ from jaxgdp.bridge import (
 def test_last_model_of_a_quadratic_loss():
     """x ← (1 − ηm)x + η·(shift + noise): mean and variance of the last x, step by step."""
     for eta, m, smooth, steps in ((0.1, 0.2, 1.0, 7), (1.8, 0.3, 1.0, 12), (0.5, 1.0, 1.0, 40)):
-        c = max(abs(1 - eta * m), abs(1 - eta * smooth))
-        mean = variance = 0.0
-        for _ in range(steps):
-            mean, variance = c * mean + 0.3, c * c * variance + 1.0
-        found = strongly_convex_full_batch_mu(
-            0.3, steps, learning_rate=eta, strong_convexity=m, smoothness=smooth
-        )
-        np.testing.assert_allclose(found, mean / np.sqrt(variance), rtol=1e-12)
+        with mpmath.workdps(60):
+            eta_, m_, smooth_ = map(mpmath.mpf, (eta, m, smooth))
+            c = max(abs(1 - eta_ * m_), abs(1 - eta_ * smooth_))
+            mean = variance = mpmath.mpf(0)
+            for _ in range(steps):
+                mean, variance = c * mean + mpmath.mpf(0.3), c * c * variance + 1
+            found = strongly_convex_full_batch_mu(
+                0.3, steps, learning_rate=eta, strong_convexity=m, smoothness=smooth
+            )
+            truth = mean / mpmath.sqrt(variance)
+            assert truth <= mpmath.mpf(float(found)) <= truth * (1 + mpmath.mpf("3e-12"))
+
+
+def test_full_batches_are_never_below_the_closed_form():
+    """60 digits of √((1 − c^t)/(1 + c^t)·(1 + c)/(1 − c)) with the doubles as they are, also where
+    c is next to 0 or to 1, for whatever number of steps.
+    """
+    random = np.random.default_rng(11)
+    number = 400
+    smooth = 10.0 ** random.uniform(-6.0, 6.0, number)
+    m = smooth * 10.0 ** random.uniform(-13.0, 0.0, number)
+    m[::5] = smooth[::5]
+    short = random.uniform(0.0, 2.0, number)
+    near = 2.0 - 10.0 ** random.uniform(-9.0, 0.0, number)
+    eta = np.where(random.random(number) < 0.3, near, short) / smooth
+    eta[:20] = (1.0 + random.uniform(-4e-16, 4e-16, 20)) / m[:20]
+    inside = (eta * smooth < 2.0) & (eta > 0.0)
+    eta, m, smooth = eta[inside], m[inside], smooth[inside]
+    steps = np.round(10.0 ** random.uniform(0.0, 12.0, len(eta)))
+    found = strongly_convex_full_batch_mu(
+        0.3, steps, learning_rate=eta, strong_convexity=m, smoothness=smooth
+    )
+    with mpmath.workdps(60):
+        for rate, low, high, t, upper in zip(eta, m, smooth, steps, found, strict=True):
+            rate_, low_, high_ = (mpmath.mpf(float(a)) for a in (rate, low, high))
+            c = max(abs(1 - rate_ * low_), abs(1 - rate_ * high_))
+            power = c ** mpmath.mpf(float(t))
+            truth = mpmath.mpf(0.3) * mpmath.sqrt((1 - power) / (1 + power) * (1 + c) / (1 - c))
+            room = mpmath.mpf("3e-12") + mpmath.mpf("2e-15") / (1 - c) * (
+                rate * (low + high) >= 1.9
+            )
+            assert truth <= mpmath.mpf(float(upper)) <= truth * (1 + room)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +102,7 @@ def test_batches_in_turn_absorb_every_shift(eta, m, smooth, batches, epochs):
     shown = mean / sum(c ** (2.0 * k) for k in range(batches * epochs)) ** 0.5
     assert shown <= found
     one = strongly_convex_cyclic_batches_mu(0.3, epochs, 1, **given)
-    np.testing.assert_allclose(one, strongly_convex_full_batch_mu(0.3, epochs, **given), rtol=1e-9)
+    assert one == strongly_convex_full_batch_mu(0.3, epochs, **given)
     assert strongly_convex_cyclic_batches_mu(0.3, 1, batches, **given) == pytest.approx(0.3)
 
 

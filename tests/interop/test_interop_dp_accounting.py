@@ -61,7 +61,6 @@ SUPPORTED = {
 }
 REFUSED = {
     "sample with replacement": ev.SampledWithReplacementDpEvent(100, 10, GAUSS),
-    "best of several": ev.RepeatAndSelectDpEvent(GAUSS, 10.0, 1.0),
     "sensitivities of both signs": ev.MixtureOfGaussiansDpEvent(1.0, [-1.0, 1.0], [0.5, 0.5]),
     "several laplace on one sample": ev.PoissonSampledDpEvent(
         0.1, ev.SelfComposedDpEvent(ev.LaplaceDpEvent(1.0), 2)

@@ -147,8 +147,82 @@ def test_random_allocation(event):
         from_event(event("RandomAllocationDpEvent", gauss, 1, 100), REPLACE)
     with pytest.raises(ValueError, match="num_selected of RandomAllocationDpEvent"):
         from_event(event("RandomAllocationDpEvent", gauss, 11, 10))
-    with pytest.raises(ValueError, match="GaussianDpEvent inside"):
-        from_event(event("RandomAllocationDpEvent", ev.LaplaceDpEvent(1.0), 1, 10))
+    twice = ev.SelfComposedDpEvent(ev.LaplaceDpEvent(1.0), 2)
+    for inner, selected in ((ev.LaplaceDpEvent(1.0), 2), (twice, 1), (ev.ZCDpEvent(0.1), 1)):
+        with pytest.raises(ValueError, match="GaussianDpEvent inside, or for num_selected = 1"):
+            from_event(event("RandomAllocationDpEvent", inner, selected, 10))
+
+
+def test_random_allocation_of_other_noise(event):
+    laplace = event("RandomAllocationDpEvent", ev.LaplaceDpEvent(2.0), 1, 10)
+    same = jaxgdp.RandomAllocation(mechanism=jaxgdp.Laplace(2.0), num_steps=10)
+    assert jaxgdp.advantage(from_event(laplace)) == jaxgdp.advantage(same)
+    stated = event("RandomAllocationDpEvent", event("EpsilonDeltaDpEvent", 1.0, 1e-6), 1, 10)
+    assert spending(stated, ADD).infinite_mass() >= 1e-6
+    assert spending(event("RandomAllocationDpEvent", ev.NonPrivateDpEvent(), 1, 3), ADD).non_private
+
+
+@pytest.mark.parametrize(
+    ("mean", "shape", "law"),
+    [
+        (10.0, 1.0, jaxgdp.runs.Geometric(10.0)),
+        (10.0, 0.0, jaxgdp.runs.Logarithmic(10.0)),
+        (0.5, math.inf, jaxgdp.runs.Poisson(0.5)),
+        (10.0, 0.5, jaxgdp.runs.NegativeBinomial(10.0, 0.5)),
+        (3.0, -0.5, jaxgdp.runs.NegativeBinomial(3.0, -0.5)),
+    ],
+)
+def test_best_of_several_runs_is_a_selection(mean, shape, law):
+    run = ev.ComposedDpEvent([ev.GaussianDpEvent(3.0), ev.LaplaceDpEvent(2.0)])
+    spent = spending(ev.RepeatAndSelectDpEvent(run, mean, shape), ADD)
+    found = spent.plus(spent).mechanism()  # (equal events are one use twice)
+    assert int(found.counts[0]) == 2 and len(found.mechanisms) == 1
+    selected = found.mechanisms[0]
+    assert isinstance(selected, jaxgdp.Selected) and repr(selected.runs) == repr(law)
+    assert {type(part).__name__ for part in selected.mechanism.mechanisms} == {
+        "Gaussian", "Laplace"
+    }  # fmt: skip
+
+
+def test_best_of_several_runs_fails_no_less_often_than_any_of_them():
+    stated = ev.EpsilonDeltaDpEvent(1.0, 1e-6) if hasattr(ev, "EpsilonDeltaDpEvent") else None
+    run = stated or ev.TruncatedSubsampledGaussianDpEvent(1000, 0.1, 130, 2.0)
+    one = spending(run, SPECIAL).infinite_mass()
+    best = spending(ev.RepeatAndSelectDpEvent(run, 10.0, 1.0), SPECIAL)
+    # some run fails with probability 1 − E(1 − δ)^K, at least; the law is geometric
+    fails = 1.0 - (1.0 - one) / (10.0 - 9.0 * (1.0 - one))
+    assert 0.0 < fails <= best.infinite_mass() <= 10.0 * one * (1.0 + 1e-9)
+
+
+def test_best_of_one_or_none_and_of_nothing():
+    gauss = ev.GaussianDpEvent(3.0)
+    select = lambda *given: spending(ev.RepeatAndSelectDpEvent(*given), ADD)
+    assert select(gauss, 1.0, 1.0).uses == spending(gauss, ADD).uses
+    assert select(gauss, 0.0, math.inf).nothing
+    assert select(ev.NoOpDpEvent(), 7.0, 1.0).nothing
+    assert select(ev.NonPrivateDpEvent(), 7.0, 1.0).non_private
+    for mean, shape, named in (
+        (0.5, 1.0, "mean of RepeatAndSelectDpEvent"),
+        (math.nan, math.inf, "mean of RepeatAndSelectDpEvent"),
+        (10.0, 101.0, "shape of RepeatAndSelectDpEvent"),
+        (10.0, -1.0, "shape of RepeatAndSelectDpEvent"),
+    ):
+        with pytest.raises(ValueError, match=named):
+            select(gauss, mean, shape)
+    with pytest.raises(ValueError, match="is supported for Gaussian noise"):
+        from_event(ev.PoissonSampledDpEvent(0.1, ev.RepeatAndSelectDpEvent(gauss, 10.0, 1.0)))
+
+
+def test_every_event_of_the_library_is_counted_or_refused_by_name():
+    from jaxgdp.interop.dp_accounting.events import SUPPORTED
+
+    kinds = {
+        name for name, kind in vars(ev).items()
+        if isinstance(kind, type) and issubclass(kind, ev.DpEvent) and kind is not ev.DpEvent
+    }  # fmt: skip
+    assert kinds - set(SUPPORTED) == {"SampledWithReplacementDpEvent", "UnsupportedDpEvent"}
+    with pytest.raises(ValueError, match="SampledWithReplacementDpEvent is not supported"):
+        from_event(ev.SampledWithReplacementDpEvent(100, 10, ev.GaussianDpEvent(1.0)))
 
 
 def test_truncated_batches_have_a_pair_of_their_own():

@@ -29,8 +29,9 @@ from ...mechanisms import (
 )
 from ...mechanisms.base import Mechanism
 from ...mechanisms.fixed_size import ReplacedInFixedSize
+from ...mechanisms.runs import MOST_RUNS
 from ...numerics.validation import ROUNDED_RATE
-from ..spent import Spent, Use
+from ..spent import Spent, Use, best_of, one_of_many
 from .discrete import (
     approximate_pair,
     discrete_gaussian_mu,
@@ -115,7 +116,7 @@ _NOTHING = Spent()
 _EVERYTHING = Spent(non_private=True)
 
 
-def _use(kind: type[Mechanism], *fields: Any) -> Spent:
+def _use(kind: Callable[..., Mechanism], *fields: Any) -> Spent:
     use: Use = (kind, fields)
     return Spent({use: 1})
 
@@ -330,7 +331,9 @@ def _truncated(at: _Place) -> Spent:
 
 
 def _allocation(at: _Place) -> Spent:
-    """Each record in k of t steps, chosen at random, of a Gaussian mechanism."""
+    """Each record in k of t steps, chosen at random, of a Gaussian mechanism; or in one of t steps
+    of one use of anything else.
+    """
     at.only(ADD_OR_REMOVE, SPECIAL)
     steps, selected = at.whole("num_steps", least=1), at.whole("num_selected", least=1)
     if selected > steps:
@@ -338,13 +341,39 @@ def _allocation(at: _Place) -> Spent:
         raise UnsupportedEvent(at.event, message, bad_value=True)
     inner = at.event.event
     if type(inner).__name__ != "GaussianDpEvent":
-        raise at.unsupported(f"is supported for a GaussianDpEvent inside, got {inner}")
+        one = spending(inner, at.relation)
+        single = len(one.uses) == 1 and set(one.uses.values()) == {1} and not (one.rho or one.xi)
+        if one.nothing or one.non_private:
+            return one
+        if selected > 1 or not single:
+            raise at.unsupported(
+                "is supported for a GaussianDpEvent inside, or for num_selected = 1 and one use of"
+                f" one mechanism, got {selected} of {inner}"
+            )
+        return _checked(_use(one_of_many, next(iter(one.uses)), float(steps)))
     sigma = _Place(inner, at.relation).at_least_zero("noise_multiplier")
     if sigma == 0.0:
         return _EVERYTHING
     if sigma == math.inf:
         return _NOTHING
     return _use(RandomAllocation, sigma, float(steps), float(selected))
+
+
+def _selected(at: _Place) -> Spent:
+    """The best of a random number of runs: ``jaxgdp.Selected`` with the law of that number."""
+    one = spending(at.event.event, at.relation)
+    shape = at.number("shape", "in (-1, 100], or inf", lambda a: -1.0 < a <= 100.0 or a == math.inf)
+    if shape == math.inf:  # (a Poisson number may be 0)
+        mean = at.number("mean", "in [0, 1e12]", lambda a: 0.0 <= a <= MOST_RUNS)
+    else:
+        mean = at.number("mean", "in [1, 1e12]", lambda a: 1.0 <= a <= MOST_RUNS)
+    if mean == 0.0 or one.nothing:
+        return _NOTHING
+    if one.non_private:
+        return _EVERYTHING
+    if mean == 1.0 and shape != math.inf:
+        return one
+    return _use(best_of, tuple(one.uses.items()), one.rho, one.xi, mean, shape)
 
 
 def _mentions(event: Any, name: str) -> bool:
@@ -442,6 +471,7 @@ _RULES = {
     "PoissonSampledDpEvent": _poisson,
     "TruncatedSubsampledGaussianDpEvent": _truncated,
     "RandomAllocationDpEvent": _allocation,
+    "RepeatAndSelectDpEvent": _selected,
 }
 SUPPORTED = tuple(sorted(_RULES))
 

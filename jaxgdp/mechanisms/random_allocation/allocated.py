@@ -1,7 +1,4 @@
-"""A record in one of t steps of any mechanism, as a mechanism.
-
-Method: docs/method/dominating.md#one-of-many
-"""
+"""A record in one of t steps of any mechanism, as a mechanism."""
 
 from __future__ import annotations
 

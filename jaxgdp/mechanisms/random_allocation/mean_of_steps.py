@@ -3,8 +3,6 @@
 U = (V_1 + … + V_t)/t, with V the likelihood ratio of one step: sums of V on a lattice that coarsens
 by octaves (``dyadic_sum``), by doubling. From above mass moves apart with its mean kept, from below
 labels are merged, and the Q-mass of each label is carried beside its P-mass.
-
-Method: docs/method/dominating.md#one-of-many
 """
 
 from __future__ import annotations
@@ -142,6 +140,8 @@ def dominating_mean(plan: SumLayout, start: Sum) -> Table:
     Args:
         plan: the layout.
         start: the law of one V, on ``plan.layout(1)``.
+
+    Method: docs/method/dominating.md#one-of-many
     """
     number = plan.number
 
@@ -211,6 +211,8 @@ def attack_mean(plan: SumLayout, law: dyadic_sum.Law) -> Table:
     Args:
         plan: the layout.
         law: labels of one step, on ``plan.layout(1)``, with the P-mass and the Q-mass of each.
+
+    Method: docs/method/dominating.md#one-of-many
     """
     number = plan.number
 

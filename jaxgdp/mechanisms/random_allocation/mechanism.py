@@ -86,8 +86,8 @@ class RandomAllocation(Mechanism):
     Method: docs/method/dominating.md#one-of-many
     """
 
-    noise_multiplier: Parameter | None = None
-    num_steps: Parameter | None = None
+    noise_multiplier: Parameter = default(None)
+    num_steps: Parameter = default(None)
     num_selected: Parameter = default(1)
     mechanism: Any = None
 
@@ -132,6 +132,7 @@ class RandomAllocation(Mechanism):
         """By leaf: the shape that broadcasts, and the trailing shape."""
         own = ("noise_multiplier", "num_steps", "num_selected")
         found = {name: getattr(self, name) for name in own}
+        shapes: dict[str, tuple[tuple[int, ...], tuple[int, ...]]]
         shapes = {name: (np.shape(a), ()) for name, a in found.items() if a is not None}
         if self.mechanism is not None:
             for name, both in self._step.parameter_shapes().items():

@@ -1,7 +1,4 @@
-"""A record in one of t steps of any mechanism: tables from above and from below.
-
-Method: docs/method/dominating.md#one-of-many
-"""
+"""A record in one of t steps of any mechanism: tables from above and from below."""
 
 from __future__ import annotations
 

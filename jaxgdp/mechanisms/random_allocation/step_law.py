@@ -2,8 +2,6 @@
 
 From above outcomes of one cell go to the ends of the cell with their Q-mass kept, from below they
 are merged. Outcomes that one law alone has are kept apart: a likelihood ratio of 0 or ∞.
-
-Method: docs/method/dominating.md#one-of-many
 """
 
 from __future__ import annotations
@@ -47,7 +45,10 @@ class StepLaw(NamedTuple):
 
 
 def step_law(pair: Mechanism) -> StepLaw:
-    """The law of one use of a mechanism in its canonical form (unbatched, on the host)."""
+    """The law of one use of a mechanism in its canonical form (unbatched, on the host).
+
+    Method: docs/method/dominating.md#one-of-many
+    """
     tables: Any = pair.bracketed()
     if tables is not None:
         return _of_tables(tables)
@@ -104,7 +105,7 @@ def _of_atoms(known: FiniteCurve) -> StepLaw:
     rounded = 1.0 + 2.0 * error
     above = Table(loss, p, q, (minus + unlisted) * rounded, (plus + unlisted) * rounded, error)
     # (an outcome whose loss is not known well, or that is no double, counts as infinite)
-    poor = (known.loss_error > _ROOM) | (p < _FAINT) | (q < _FAINT)
+    poor = (np.asarray(known.loss_error) > _ROOM) | (p < _FAINT) | (q < _FAINT)
     less = 1.0 - known.infinite_error - 2.0 * error
     below = Table(loss, p, q, minus * less, plus * less, error, 2.0 * error)
     low, high = np.min(loss - known.loss_error), np.max(loss + known.loss_error)
