@@ -35,7 +35,7 @@ def both_sides(run: Run, parts: GaussianParts, rtol: float) -> Curve:
     above, below = laws.dominating(run, finer), laws.attack(run, finer)
     infinite = above.log_m_plus - _log_mean(run), above.log_p_minus
     plus, minus, below_plus, below_minus = halves(
-        _columns(above, run), infinite, _columns(below, run)
+        _dominating_columns(above, run), infinite, _achieved_columns(below, run)
     )
     found = [
         _removed(plus, run, 1.0),
@@ -51,16 +51,20 @@ def _log_mean(run: Run) -> float:
     return math.log(math.expm1(run.log_never))
 
 
-def _columns(law: Law, run: Run) -> Columns:
+def _dominating_columns(law: Law, run: Run) -> Columns:
     """The pair of laws given that the record is sampled; where a loss is small it is the log of 1
     and a difference."""
     log_q = law.log_m - _log_mean(run)
-    loss = log_q - law.log_p
-    if np.any(np.isfinite(law.s)):
-        excess = np.expm1(law.s - run.log_never) / -math.expm1(-run.log_never)
-        near = np.abs(excess) < 0.5
-        loss = np.where(near, np.log1p(np.where(near, excess, 0.0)), loss)
+    excess = np.expm1(law.s - run.log_never) / -math.expm1(-run.log_never)
+    near = np.abs(excess) < 0.5
+    loss = np.where(near, np.log1p(np.where(near, excess, 0.0)), log_q - law.log_p)
     return Columns(loss, law.log_p, log_q, law.error, law.near)
+
+
+def _achieved_columns(law: Law, run: Run) -> Columns:
+    """The same from below: a loss is that of the masses of a label, not the label."""
+    log_q = law.log_m - _log_mean(run)
+    return Columns(log_q - law.log_p, law.log_p, log_q, law.error, law.near)
 
 
 def _kept(half: Vertices) -> Vertices:
