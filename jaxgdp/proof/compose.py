@@ -161,7 +161,7 @@ class _Composing:
         """Whether a law may be moved to twice the spacing to be multiplied with another one, which
         is otherwise moved to half its own."""
         spacing = 2.0 * float(pair.upper.grid.spacing)
-        return not self.exact and spacing**2 <= self.share / (2 * len(self.parts))
+        return self.exact or spacing**2 <= self.share / (2 * len(self.parts))
 
     def _multiply(self, a: Laws, b: Laws, copies: float) -> Laws:
         self.effort.check_time()

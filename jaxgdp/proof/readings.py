@@ -101,9 +101,13 @@ def advantage(curve: Curve) -> Sides:
 
 
 def bayes_risk(curve: Curve, prior: Ball) -> Sides:
-    """(1 − π)·(1 − δ(log(π/(1 − π)))), π being the probability that the record is absent."""
+    """(1 − π)·(1 − δ(log(π/(1 − π)))), π being the probability that the record is absent.
+
+    It is at most π and at most 1 − π, whatever is shown: one may always guess the same.
+    """
     low, high = curve.delta((prior / (1 - prior)).log())
-    return Sides(((1 - prior) * (1 - high)).lower(), ((1 - prior) * (1 - low)).upper())
+    upper = ((1 - prior) * (1 - low)).min(prior).min(1 - prior)
+    return Sides(((1 - prior) * (1 - high)).lower(), upper.upper())
 
 
 def epsilon(curve: Curve, rate: Ball) -> Sides:
