@@ -201,4 +201,5 @@ def main(seconds: float = SECONDS, part: str = "") -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(float, sys.argv[1:2]), *sys.argv[2:3]))
+    asked = [*sys.argv[1:], *(str(SECONDS), "")[len(sys.argv) - 1 :]]
+    sys.exit(main(float(asked[0]), asked[1]))

@@ -65,7 +65,7 @@ def claimed(setting: Setting) -> list[tuple[float, float]]:
     for question in setting.questions:
         bracket = question.bracket
         if bracket is None:
-            asked = dict(question.asked)
+            asked: dict[str, Any] = dict(question.asked)
             bracket = jaxgdp.measure(setting.mechanism, question.quantity, **asked)
             bracket = bracket[question.quantity]
         low, high = (float(side) for side in bracket)
