@@ -152,7 +152,9 @@ def page(settings: dict[str, Stored]) -> str:
     for group in GROUPS:
         lines = [f"## {group}", ""]
         for where, setting in settings.items():
-            if setting["group"] == group:
+            if setting["group"] == group and not setting["proofs"]:
+                left.append(f"- {where}: not computed yet; `make proofs` does.")
+            elif setting["group"] == group:
                 lines += [f"**{where}**", "", TITLES, *map(_row, setting["proofs"]), ""]
                 left += [
                     f"- {where}, {proof['claim']['quantity']}: {proof['reason']}."
