@@ -169,6 +169,70 @@ def test_distributions_of_dp_accounting_with_mass_at_infinity():
     assert np.allclose(riskcal.get_bayes_risk_from_pld(pld, [0.0, 1.0]), 0.0)
 
 
+def band_config(**fields):
+    given = {
+        "iterations": 101,
+        "expected_participations": 5.0,
+        "strategy": [1.0, 0.5, 0.25],
+        "noise_multiplier": 2.0,
+        "truncated_batch_size": None,
+        "num_examples": None,
+        "column_normalize": False,
+    }
+    return SimpleNamespace(**(given | fields))
+
+
+def test_banded_configurations_of_jax_privacy():
+    dpa = pytest.importorskip("dp_accounting", reason="the extra 'interop' is not installed")
+    from jaxgdp.interop import jax_privacy
+
+    rate, norm = 5.0 * 3 / 101, math.sqrt(1.0 + 0.25 + 0.0625)
+    own = jaxgdp.mu(jax_privacy.from_band_config(band_config()))
+    # all columns but the last two have the largest norm: against it the noise is the multiplier,
+    # 34 rounds of the first group at most (two of the last columns are smaller), 33 at least
+    most = jaxgdp.mu(jaxgdp.dpsgd(2.0, rate, 34))
+    least = jaxgdp.mu(jaxgdp.dpsgd(2.0, rate, 33))
+    assert least.lower <= own.upper and own.lower <= most.upper
+    same = jax_privacy.from_band_config(band_config(column_normalize=True))
+    (part,), (count,) = same.mechanisms, same.counts
+    assert math.isclose(float(part.noise_multiplier), 2.0 * norm, rel_tol=1e-15)
+    assert (float(part.sampling_prob), int(count)) == (rate, 34)
+    cut = jax_privacy.from_band_config(band_config(truncated_batch_size=60, num_examples=1000))
+    one = dpa.dp_event.TruncatedSubsampledGaussianDpEvent(334, rate, 60, 2.0)
+    from jaxgdp.interop.dp_accounting import from_event
+
+    exact = from_event(dpa.SelfComposedDpEvent(one, 34), "REPLACE_SPECIAL")
+    assert [type(m) for m in cut.mechanisms] == [type(m) for m in exact.mechanisms]
+    assert jaxgdp.mu(cut) == jaxgdp.mu(exact)
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"noise_multiplier": None}, "noise_multiplier of config must be set"),
+        ({"noise_multiplier": -1.0}, "noise_multiplier must be"),
+        ({"expected_participations": 34.0}, "expected_participations must be"),
+        ({"expected_participations": 0.0}, "expected_participations must be"),
+        ({"strategy": [[1.0]]}, "strategy must hold"),
+        ({"truncated_batch_size": 10}, "num_examples of config must be set"),
+        ({"truncated_batch_size": 0, "num_examples": 50}, "truncated_batch_size must be"),
+        (
+            {"truncated_batch_size": 9, "num_examples": 50, "column_normalize": True,
+             "strategy": [0.5]},
+            "strategy must have a norm",
+        ),
+    ],
+)  # fmt: skip
+def test_bad_banded_configurations_are_refused_by_name(fields, named):
+    pytest.importorskip("dp_accounting", reason="the extra 'interop' is not installed")
+    from jaxgdp.interop import jax_privacy
+
+    with pytest.raises(ValueError, match=named):
+        jax_privacy.from_band_config(band_config(**fields))
+    with pytest.raises(ValueError, match="iterations is missing in object"):
+        jax_privacy.from_band_config(object())
+
+
 def test_plans_of_jax_privacy():
     dpa = pytest.importorskip("dp_accounting", reason="the extra 'interop' is not installed")
     from jaxgdp.interop import jax_privacy
