@@ -24,9 +24,9 @@ def k_ary(epsilon, k):
 
 def histograms(laws):
     """Probability of every multiset of answers."""
-    found = {(0,) * len(laws[0]): 1.0}
+    found = {(0,) * len(laws[0]): 1}
     for law in laws:
-        more = defaultdict(float)
+        more = defaultdict(int)
         for counts, mass in found.items():
             for answer, chance in enumerate(law):
                 changed = list(counts)
@@ -61,25 +61,76 @@ def test_every_value_of_every_user_shows_no_more(epsilon, users, k):
             assert found.lower[0] >= 0.7 * truth[0]
 
 
+def exact_most_shown(rows, users):
+    """:func:`most_shown` of laws in fractions, without any rounding but of e^ε in forty digits."""
+    with mpmath.workdps(40):
+        factors = [Fraction(str(mpmath.exp(mpf(float(x))))) for x in EPSILONS]
+    most = [Fraction(0)] * len(EPSILONS)
+    for others in itertools.combinations_with_replacement(range(len(rows)), users - 1):
+        for i, j in ((0, 1), (1, 0)):
+            first, second = (histograms([rows[x], *(rows[o] for o in others)]) for x in (i, j))
+            for k, e in enumerate(factors):
+                shown = sum(max(first[h] - e * second[h], 0) for h in first)
+                most[k] = max(most[k], Fraction(shown))
+    return most
+
+
+def extreme_laws(rng, values, epsilon):
+    """Laws that are multiples of one by 1 or by a ratio just below e^ε, at every answer, exactly;
+    None where the vertex is degenerate.
+    """
+    from scipy.optimize import linprog
+
+    ratio = Fraction(float(np.exp(epsilon))) * (1 - Fraction(1, 10**14))
+    columns = list(itertools.product([Fraction(1), ratio], repeat=values))
+    table = np.array(columns, float).T
+    weights = linprog(rng.standard_normal(len(columns)), A_eq=table, b_eq=np.ones(values)).x
+    some = [columns[k] for k in np.flatnonzero(weights > 1e-12)]
+    if len(some) != values:
+        return None
+    # Cramer's rule
+    rows = [[column[i] for column in some] for i in range(values)]
+    whole = determinant(rows)
+    if whole == 0:
+        return None
+    ones = lambda k: [[*row[:k], Fraction(1), *row[k + 1 :]] for row in rows]
+    share = [determinant(ones(k)) / whole for k in range(values)]
+    return [[w * c for w, c in zip(share, row, strict=True)] for row in rows]
+
+
+def determinant(rows):
+    """By its first row."""
+    if len(rows) == 1:
+        return rows[0][0]
+    rest = lambda k: [[*row[:k], *row[k + 1 :]] for row in rows[1:]]
+    return sum((-1) ** k * x * determinant(rest(k)) for k, x in enumerate(rows[0]))
+
+
 @pytest.mark.nightly
 def test_extreme_randomisers_show_no_more_than_clones():
     """All laws of an extreme randomiser are multiples of one, by 1 or e^ε, at every answer."""
-    from scipy.optimize import linprog
-
-    rng = np.random.default_rng(0)
-    for _ in range(15):
+    rng, seen = np.random.default_rng(0), 0
+    for _ in range(70):
         values, users = int(rng.integers(2, 4)), int(rng.integers(1, 4))
         epsilon = float(rng.choice([0.2, 1.0, 2.0, 4.0]))
-        columns = np.array(list(itertools.product([1.0, np.exp(epsilon)], repeat=values))).T
-        weights = linprog(rng.standard_normal(columns.shape[1]), A_eq=columns, b_eq=np.ones(values))
-        rows = columns[:, weights.x > 1e-12] * weights.x[weights.x > 1e-12]
-        found = jaxgdp.delta(jaxgdp.ShuffledReports(epsilon, users), epsilon=EPSILONS)
-        truth = most_shown(rows, users)
-        assert np.all(truth <= found.upper * (1.0 + 1e-9) + 1e-15)
-        if np.allclose(rows[0], rows[1]):
+        rows = extreme_laws(rng, values, epsilon)
+        if rows is None or min(map(min, rows)) <= 0:
             continue
-        pair = jaxgdp.ShuffledReports(epsilon, users, rows[:2])
-        assert np.all(jaxgdp.delta(pair, epsilon=EPSILONS).lower <= truth * (1.0 + 1e-6) + 1e-15)
+        seen += 1
+        found = jaxgdp.delta(jaxgdp.ShuffledReports(epsilon, users), epsilon=EPSILONS)
+        truth = exact_most_shown(rows, users)
+        for upper, exact in zip(found.upper, truth, strict=True):
+            assert exact <= Fraction(float(upper)) * (1 + Fraction(1, 10**9))
+        if rows[0] == rows[1]:
+            continue
+        # the pair as it is given, in doubles
+        given = [[float(x) for x in row] for row in rows]
+        stored = [[Fraction(x) / sum(map(Fraction, row)) for x in row] for row in given]
+        pair = jaxgdp.ShuffledReports(epsilon, users, given[:2])
+        lower = jaxgdp.delta(pair, epsilon=EPSILONS).lower
+        for found_lower, exact in zip(lower, exact_most_shown(stored, users), strict=True):
+            assert Fraction(float(found_lower)) <= exact * (1 + Fraction(1, 10**6))
+    assert seen >= 8
 
 
 @pytest.mark.parametrize("laws", [[[0.5, 0.5], [0.5 + 1e-13, 0.5 - 1e-13]],
