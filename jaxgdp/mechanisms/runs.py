@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -118,7 +118,7 @@ class _TruncatedNegativeBinomial(Runs):
         other = 1.0 - rate
         before, after = rate + other * step.start_rest, rate + other * step.end_rest
         part = other * step.size / before
-        fall = np.where(part < 0.5, np.log1p(-np.minimum(part, 0.5)), np.log(after / before))
+        fall = _log_left(part, after / before)
         if order == 0.0:
             return fall / np.log(rate)
         low = np.log(rate)
@@ -142,11 +142,24 @@ class _TruncatedNegativeBinomial(Runs):
         return -(order + 2.0) * math.log(rate + (1.0 - rate) * rest)
 
 
+class _OfMean(_TruncatedNegativeBinomial):
+    """Those with a fixed shape, of which only the mean is given."""
+
+    _ORDER: ClassVar[float]
+
+    def __post_init__(self) -> None:
+        check_fields(self, mean=_mean)
+
+    def _order_and_rate(self) -> tuple[float, float]:
+        mean = float(np.asarray(self.mean))  # type: ignore[attr-defined]
+        return self._ORDER, _rate_of_mean(self._ORDER, mean)
+
+
 @functools.lru_cache(maxsize=1024)
 def _rate_of_mean(order: float, mean: float) -> float:
     """γ of the mean η(1 − γ)/(γ(1 − γ^η)), or (1 − γ)/(γ log(1/γ)) where η is 0; it falls in γ."""
-    if mean == 1.0:
-        return 1.0
+    if mean == 1.0 or order == 1.0:
+        return 1.0 / mean
 
     def found(log_rate: float) -> float:
         other = -np.expm1(log_rate)
@@ -193,7 +206,7 @@ class NegativeBinomial(_TruncatedNegativeBinomial):
 
 @pytree
 @dataclass(frozen=True)
-class Geometric(_TruncatedNegativeBinomial):
+class Geometric(_OfMean):
     """K ≥ 1, Pr[K = k] = γ(1 − γ)^{k − 1}, γ = 1/mean: after every run, stop with probability γ.
 
     Args:
@@ -209,16 +222,12 @@ class Geometric(_TruncatedNegativeBinomial):
 
     mean: Parameter
 
-    def __post_init__(self) -> None:
-        check_fields(self, mean=_mean)
-
-    def _order_and_rate(self) -> tuple[float, float]:
-        return 1.0, 1.0 / float(self.mean)
+    _ORDER: ClassVar[float] = 1.0
 
 
 @pytree
 @dataclass(frozen=True)
-class Logarithmic(_TruncatedNegativeBinomial):
+class Logarithmic(_OfMean):
     """K ≥ 1 with Pr[K = k] ∝ (1 − γ)^k/k; the mean is (1 − γ)/(γ·log(1/γ)).
 
     Args:
@@ -234,11 +243,7 @@ class Logarithmic(_TruncatedNegativeBinomial):
 
     mean: Parameter
 
-    def __post_init__(self) -> None:
-        check_fields(self, mean=_mean)
-
-    def _order_and_rate(self) -> tuple[float, float]:
-        return 0.0, _rate_of_mean(0.0, float(self.mean))
+    _ORDER: ClassVar[float] = 0.0
 
 
 @pytree
@@ -317,19 +322,15 @@ class Fixed(Runs):
         end = np.maximum(step.end, 5e-324)
         part = step.size / end
         with np.errstate(divide="ignore"):
-            fall = np.where(
-                part < 0.5, np.log1p(-np.minimum(part, 0.5)), np.log(step.start) - np.log(end)
-            )
-            power = np.where(
-                step.end_rest < 0.5, np.log1p(-np.minimum(step.end_rest, 0.5)), np.log(step.end)
-            )
+            fall = _log_left(part, np.asarray(step.start) / end)
+            power = _log_left(step.end_rest, step.end)
         return np.exp(number * power) * -np.expm1(number * fall)
 
     def log_slope(self, value: Array, rest: Array) -> Array:
         """log k + (k − 1)·log x."""
         number = float(self.number)
         return (
-            math.log(number) + (number - 1.0) * _log(value, rest)
+            math.log(number) + (number - 1.0) * _log_left(rest, value)
             if number > 1.0
             else np.zeros(np.shape(rest))
         )
@@ -340,8 +341,8 @@ class Fixed(Runs):
         return (number - 2.0) * math.log(max(value, 5e-324)) if number > 2.0 else 0.0
 
 
-def _log(value: Array, rest: Array) -> Array:
-    """log x of x and 1 − x."""
+def _log_left(rest: Array, value: Array) -> Array:
+    """log x of 1 − x and x, from whichever has its own digits."""
     with np.errstate(divide="ignore"):
         return np.where(
             np.asarray(rest) < 0.5, np.log1p(-np.minimum(rest, 0.5)), np.log(np.asarray(value))

@@ -81,6 +81,12 @@ class _Thresholded(Mechanism):
     beside_noise: ClassVar[str] = "keys that only one record has"
     sampling: ClassVar[str] = "none: every use includes every record"
 
+    def __post_init__(self) -> None:
+        known(self, why="its profile is made from its parameters", **vars(self))
+        noise = next(iter(self.given_fields()))
+        checks = {noise: positive, "threshold": finite, "max_cells": _cells, "strict": truth}
+        check_fields(self, **checks)
+
     def _noise(self) -> Mechanism:
         """The noise of one count."""
         raise NotImplementedError
@@ -166,12 +172,6 @@ class ThresholdedGaussian(_Thresholded):
     examples: ClassVar[dict[str, Callable[[], Mechanism]]] = {
         "ThresholdedGaussian(2, 12)": lambda: ThresholdedGaussian(2.0, 12.0)
     }
-
-    def __post_init__(self) -> None:
-        known(self, why="its profile is made from its parameters", **vars(self))
-        check_fields(
-            self, noise_multiplier=positive, threshold=finite, max_cells=_cells, strict=truth
-        )
 
     def _log_tail(self, distance: Array) -> Array:
         return log_ndtr(-distance / self.noise_multiplier)
@@ -266,10 +266,6 @@ class ThresholdedLaplace(_Thresholded):
     examples: ClassVar[dict[str, Callable[[], Mechanism]]] = {
         "ThresholdedLaplace(2, 25)": lambda: ThresholdedLaplace(2.0, 25.0)
     }
-
-    def __post_init__(self) -> None:
-        known(self, why="its profile is made from its parameters", **vars(self))
-        check_fields(self, scale=positive, threshold=finite, max_cells=_cells, strict=truth)
 
     def _log_tail(self, distance: Array) -> Array:
         away = distance / self.scale
