@@ -34,7 +34,8 @@ _WIDE = 8.0  # times as much at its ends
 _BODY = 40.0  # points of the sum's grid per standard deviation of the sum, at least
 _SPAN = 9.0  # standard deviations of the sum with that spacing
 _OCTAVE = 48  # points per octave further out
-_MOST_WORK = 1.5e10  # products that a law may take, some ten seconds
+_SPLIT = 100.0  # products that the split of a sum is worth
+_MOST_WORK = 2.5e10  # products that a law may take, some three seconds
 
 
 def _values(fine: float, deviation: float) -> Float[Array, " values"]:
@@ -146,7 +147,9 @@ def _work(chain: Chain, fine: float) -> float:
     """About how many products :func:`law` takes."""
     values = float(len(_values(fine, math.sqrt(chain.variance))))
     points = 3.0 * _SPAN * max(_BODY, 8.0 * math.sqrt(chain.number)) + 200.0
-    return values**2 * points * chain.number * (values if chain.remembers else 1.0)
+    states = values * points * (values if chain.remembers else 1.0)
+    # (each state goes to every value, and its sum is split once)
+    return states * chain.number * (values + _SPLIT)
 
 
 def spacing(chain: Chain) -> float | None:
