@@ -109,8 +109,9 @@ def from_band_config(config: Any) -> Composition:
         ...     iterations=100, expected_participations=5.0, strategy=[1.0, 0.5],
         ...     noise_multiplier=2.0, truncated_batch_size=None, num_examples=None,
         ...     column_normalize=False)
-        >>> print(from_band_config(config).mechanisms[0].participation)
-        CyclicPoisson(sampling_prob=0.1, cycle=2)
+        >>> part = from_band_config(config).mechanisms[0]
+        >>> part.num_steps, float(part.participation.sampling_prob)
+        (100, 0.1)
     """
     missing = [name for name in _BAND_FIELDS if not hasattr(config, name)]
     if missing:
