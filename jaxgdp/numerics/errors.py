@@ -48,11 +48,18 @@ MEAN_CENTRAL_LIMIT = 1.0  # of their L¹ distance (Goldstein 2010, Theorem 1.1)
 
 # --- sums and transforms --------------------------------------------------------------------------
 
-# units for each doubling of the length: the root mean square error of one output over that of the
-# input, of a transform by butterflies with twiddle factors to 1 unit (Higham 2002, Theorem 24.2 has
-# log₂N·(√2·γ₄ + 1 unit) at worst, and errors of independent roundings grow with its root); measured
-# at N = 2¹⁰ to 2²⁰: largest error of any output 0.69, there and back 0.27
-FFT = 2.0
+# units, of a root of unity in a transform, by which everything below is proven (``transforms``);
+# against ball arithmetic: SciPy and NumPy 2.3, XLA on CPU 2.3
+ROOT = 3.0
+# units for each doubling of the length, of all outputs of a transform together: the root of their
+# summed squared errors, over that of the outputs themselves; passes of 2, 4 and 8 numbers
+FFT = 4.0
+# units for each doubling of the length, of one output of a transform, over the sum of the inputs'
+# absolute values
+FFT_OUTPUT = 5.5
+# units, of a composed frequency that is made of its log and its angle: exp has 9, an angle to 2π
+# and its cosine 16, products with them and with a kernel's frequency 6
+SPECTRUM = 32.0
 # units, absolute, of cos and sin of an angle up to π, known to 1.4 units: 4.3, and one of the
 # function; measured: 2.6
 TWIDDLE = 8.0

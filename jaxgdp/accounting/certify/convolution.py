@@ -1,7 +1,6 @@
 """Self-composition by FFT, on a lattice of which every point and frequency is kept.
 
-The transform is taken of (masses − point mass at the centre), which is φ − 1 to relative accuracy,
-and φ^T = exp(T·log1p(φ − 1))."""
+What is transformed is φ − 1 (``step_transform``), and φ^T = exp(T·log1p(φ − 1))."""
 
 from __future__ import annotations
 
@@ -10,8 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ...numerics import namespace as xp
-from ...numerics.errors import ARCTAN2, FFT, LOG1P, UNIT
+from ...numerics.errors import ARCTAN2, LOG1P, SPECTRUM, UNIT
 from ...numerics.shapes import Array, Float
+from ...numerics.step_transform import chord, step_transform
+from ...numerics.transforms import all_outputs
 from .block_sums import block_sums, block_units
 from .composed import Composed, Window, change_of_powers, normalisation
 from .derivative import uses_change
@@ -46,40 +47,6 @@ def log_transform(
     return LogTransform(log_abs, arg, error)
 
 
-def circular(
-    a: Float[Array, "components points"], left: int, size: int
-) -> Float[Array, "components points"]:
-    """Rows on ``size`` points, the centre (index ``left``) first, what is below it last."""
-    gap = xp.zeros((a.shape[0], size - a.shape[-1]), a.dtype)
-    return xp.concatenate([a[:, left:], gap, a[:, :left]], axis=-1)
-
-
-def less_point_mass(
-    w: Float[Array, "components points"], left: int
-) -> Float[Array, "components points"]:
-    """Masses less all of their sum at the centre."""
-    rest = xp.at_set(w, (slice(None), left), 0.0)
-    return xp.at_set(rest, (slice(None), left), -xp.sum(rest, axis=-1))
-
-
-def centre_defect(
-    w: Float[Array, "components points"], d: Float[Array, "components points"], left: int
-) -> Float[Array, " components"]:
-    """Bound on the difference between the mass at the centre and what is composed as such: one plus
-    ``d`` there.
-
-    It is what the masses' sum lacks to 1, and the rounding of that sum.
-
-    Method: docs/method/rounding.md#sums
-    """
-    return xp.abs((1.0 + d[:, left]) - w[:, left]) + 2.0 * UNIT
-
-
-def chord(size: int) -> np.ndarray:
-    """|e^{iθ} − 1| at the frequencies θ = 2πk/size."""
-    return 2.0 * np.sin(np.pi * np.arange(size // 2 + 1) / size)
-
-
 def compose_blocks(
     weights: Weights,
     count: Float[Array, " components"],
@@ -105,9 +72,8 @@ def compose_blocks(
     Method: docs/method/frequencies.md#transform
     """
     w, start = weights.weight, window.start
-    d = less_point_mass(w, left)
-    transform = xp.rfft(circular(d, left, size))
-    log_phi = log_transform(transform.real, transform.imag)
+    transform = step_transform(w, left, size)
+    log_phi = log_transform(transform.re, transform.im)
     used = count
     if centre is not None:
         # (what the numbers of uses change is added as one, below)
@@ -119,9 +85,8 @@ def compose_blocks(
         )
         log_power, angle = log_power + more, angle + turned
     power = xp.exp(log_power)
-    defect = centre_defect(w, d, left)
-    away = xp.sqrt(transform.real * transform.real + transform.imag * transform.imag)
-    off = _transform_error(weights, d, size) + defect[:, None] * away
+    away = xp.sqrt(transform.re * transform.re + transform.im * transform.im)
+    off = transform.off + _masses_error(weights, size) + weights.defect[:, None] * away
     noise = _noise(count, off, log_phi, log_power, power)
     window = window._replace(start=start)
     escaped = escaped_mass(w, count, xp.arange(-left, w.shape[-1] - left), size, window)
@@ -130,12 +95,9 @@ def compose_blocks(
     return Composed(*blocks, *normalisation(weights, count), noise, escaped, sum_error)
 
 
-def _transform_error(
-    weights: Weights, d: Float[Array, "components points"], size: int
-) -> Float[Array, "components frequencies"]:
-    """Rounding of the transform of each component, and of the masses themselves."""
-    own = FFT * np.log2(size) * UNIT * xp.sqrt(xp.sum(d * d, axis=-1)) + weights.noise
-    return own[:, None] + chord(size) * weights.jitter[:, None]
+def _masses_error(weights: Weights, size: int) -> Float[Array, "components frequencies"]:
+    """What rounding of the masses themselves moves the transform of each component by."""
+    return weights.noise[:, None] + chord(size) * weights.jitter[:, None]
 
 
 def _noise(
@@ -156,7 +118,8 @@ def _noise(
     share = off * xp.exp(-log_phi.log_abs)
     most = xp.log(2.0 * xp.max(off, axis=-1))[:, None] - log_phi.log_abs
     growth = count @ (xp.where(share <= 1.0, share, most) + log_phi.error)
-    error = change_of_powers(power, log_power, growth) + FFT * np.log2(size) * UNIT * power
+    back = all_outputs(size) + SPECTRUM * UNIT
+    error = change_of_powers(power, log_power, growth) + back * power
     return xp.sqrt(2.0 * xp.sum(error * error) / size)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import numpy as np
-
 from ...numerics import namespace as xp
-from ...numerics.errors import FFT
+from ...numerics.errors import UNIT
 from ...numerics.shapes import Array, Float
+from ...numerics.transforms import all_outputs
 
 
 class InverseTransform(Protocol):
@@ -47,7 +46,7 @@ class _ByFFT:
         return xp.irfft(padded, length)
 
     def rounding(self, frequencies: int, length: int) -> float:
-        return FFT * np.log2(length)
+        return all_outputs(length) / UNIT
 
 
 BY_FFT: InverseTransform = _ByFFT()

@@ -12,15 +12,18 @@ from typing import NamedTuple
 import numpy as np
 
 from ...numerics import namespace as xp
-from ...numerics.errors import FFT, UNIT
+from ...numerics.errors import SPECTRUM, UNIT
 from ...numerics.shapes import Array, Bool, Float
+from ...numerics.step_transform import StepTransform, chord, circular, step_transform, sums_after
+from ...numerics.transforms import all_outputs, one_output
 from .block_sums import block_sums, block_units
 from .composed import Composed, Window, growth_less_one, normalisation
-from .convolution import LogTransform, chord, circular, less_point_mass, log_transform, shifted
+from .convolution import LogTransform, log_transform, shifted
 from .discretisation import Weights
 from .truncation import escaped_mass, log_moment
 
 _LARGEST = 300.0  # log of an error beyond which nothing is known
+_QUOTIENT = 16.0  # units of a quotient of complex numbers, of its square root and of a sum with 1
 _COARSE = 2048  # points of the lattice on which a tilt is chosen
 
 
@@ -30,8 +33,8 @@ class _Parts(NamedTuple):
     Attributes:
         small, jump: masses of small steps and of jumps.
         total: mass of the small steps.
-        d: small masses over their total, less a point mass at the centre.
-        defect: bound on the difference between the mass at the centre and what is composed as such.
+        rounding: bound on what the total is off by, beside what all masses lack to a sum of 1.
+        near: φ_small − 1, of the small masses over their total.
         log_small: log φ_small, of the small masses over their total.
         ratio: φ_jump/φ_small, real and imaginary part.
         log_ratio: log(1 + ratio).
@@ -40,8 +43,8 @@ class _Parts(NamedTuple):
     small: Float[Array, "components points"]
     jump: Float[Array, "components points"]
     total: Float[Array, " components"]
-    d: Float[Array, "components points"]
-    defect: Float[Array, " components"]
+    rounding: Float[Array, " components"]
+    near: StepTransform
     log_small: LogTransform
     ratio_re: Float[Array, "components frequencies"]
     ratio_im: Float[Array, "components frequencies"]
@@ -115,19 +118,28 @@ def _parts(
     size: int,
 ) -> _Parts:
     small, jump = xp.where(beyond, 0.0, w), xp.where(beyond, w, 0.0)
-    total = xp.sum(small, axis=-1)
-    d = less_point_mass(small, left) / total[:, None]
-    near = xp.rfft(circular(d, left, size))
-    log_small = log_transform(near.real, near.imag)
+    total, rounding = _total(small, jump)
+    near = step_transform(small / total[:, None], left, size)
+    log_small = log_transform(near.re, near.im)
     far = xp.rfft(circular(jump, left, size))
     # (φ = 0 to rounding is kept finite, as in its log)
-    some = xp.abs(1.0 + near.real) + xp.abs(near.imag) > 1e-140
-    phi = xp.complex(xp.where(some, 1.0 + near.real, 1e-140), xp.where(some, near.imag, 0.0))
+    some = xp.abs(1.0 + near.re) + xp.abs(near.im) > 1e-140
+    phi = xp.complex(xp.where(some, 1.0 + near.re, 1e-140), xp.where(some, near.im, 0.0))
     ratio = far / (phi * total[:, None])
     # (1 + ratio may be next to 1)
     log_ratio = log_transform(ratio.real, ratio.imag)
-    defect = xp.abs(total * (1.0 + d[:, left]) - small[:, left]) + 4.0 * UNIT * total
-    return _Parts(small, jump, total, d, defect, log_small, ratio.real, ratio.imag, log_ratio)
+    return _Parts(small, jump, total, rounding, near, log_small, ratio.real, ratio.imag, log_ratio)
+
+
+def _total(
+    small: Float[Array, "components points"], jump: Float[Array, "components points"]
+) -> tuple[Float[Array, " components"], Float[Array, " components"]]:
+    """Mass of the small steps, and its rounding: what jumps leave of 1, where they are rare."""
+    (after, additions), (beyond, _) = sums_after(small), sums_after(jump)
+    few = beyond[:, 0] < 0.5
+    total = xp.where(few, 1.0 - beyond[:, 0], after[:, 0])
+    summed = xp.where(few, beyond[:, 0], after[:, 0])
+    return total, ((additions + 2.0) * summed + 1.0) * UNIT
 
 
 def _difference(parts: _Parts, count: Float[Array, " components"]) -> _Difference:
@@ -161,18 +173,22 @@ def _noise(
     Method: docs/method/frequencies.md#second-order
     """
     re, im, jump = parts.ratio_re, parts.ratio_im, parts.jump
-    depth = FFT * np.log2(size) * UNIT
+    depth = all_outputs(size) + SPECTRUM * UNIT
     inverse = xp.exp(-parts.log_small.log_abs) / parts.total[:, None]
-    size_d = parts.total * xp.sqrt(xp.sum(parts.d * parts.d, axis=-1))
+    away = xp.sqrt(parts.near.re * parts.near.re + parts.near.im * parts.near.im)
+    jumping = xp.sum(jump, axis=-1)
     single = (
-        (depth * size_d + weights.noise + parts.defect)[:, None]
+        parts.total[:, None] * parts.near.off
+        + (weights.noise + parts.rounding + 2.0 * weights.defect * jumping)[:, None]
+        + (weights.defect * parts.total)[:, None] * away
         + chord(size) * weights.jitter[:, None]
     ) * inverse + 4.0 * UNIT
-    own = depth * xp.sqrt(xp.sum(jump * jump, axis=-1)) + xp.sum(jump * weights.error, axis=-1)
+    own = one_output(size) * jumping + xp.sum(jump * weights.error, axis=-1)
     small_error = single + parts.log_small.error
     jump_error = own[:, None] * inverse
     # (a quotient by what is off by a share e of at most ½: 1/(1 − e) ≤ 1 + 2e)
-    moved = (jump_error + xp.sqrt(re * re + im * im) * small_error) * (1.0 + 2.0 * small_error)
+    divided = xp.sqrt(re * re + im * im) * (small_error + _QUOTIENT * UNIT)
+    moved = (jump_error + divided) * (1.0 + 2.0 * small_error)
     least = xp.maximum(xp.sqrt((1.0 + re) ** 2 + im * im), 1e-100)
     small, ratio = count @ small_error, count @ (moved / least + parts.log_ratio.error)
     known = (small < 0.5) & (ratio < 1.0)

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...numerics import namespace as xp
 from ...numerics.batching import ONE_THREAD
-from ...numerics.errors import DROPPED, NODE_SUMS, UNIT
+from ...numerics.errors import DROPPED, NODE_SUMS, SPECTRUM, UNIT
 from ...numerics.shapes import Array, Float
 from .block_sums import Blocks, block_units, joined
 from .composed import Composed, Window, change_of_powers, normalisation
@@ -229,6 +229,7 @@ def _noise(
         + weights.defect[:, None] * xp.sqrt(found.versine * found.versine + found.sine * found.sine)
     )
     single = single if off is None else single + off
+    back = (rounding + SPECTRUM) * UNIT + NODE_SUMS
     growth = count @ (xp.log1p(single * xp.exp(-log_phi.log_abs)) + log_phi.error)
-    error = change_of_powers(power, log_power, growth) + power * (rounding * UNIT + NODE_SUMS)
+    error = change_of_powers(power, log_power, growth) + power * back
     return xp.sqrt(2.0 * xp.sum(error * error) / t.size)

@@ -12,7 +12,9 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...numerics.errors import ARCTAN2, FFT, LOG1P, UNIT
+from ...numerics.errors import ARCTAN2, LOG1P, SPECTRUM, UNIT
+from ...numerics.step_transform import step_transform
+from ...numerics.transforms import all_outputs
 
 WIDTH = 12.0  # standard deviations of the sum that are told apart
 FINE = 0.03  # spacing of a lattice over the standard deviation of one number
@@ -119,11 +121,21 @@ def _log_sum(exponent: np.ndarray):
     return top + math.log(np.sum(np.exp(exponent - top)))
 
 
+def _excess(w: np.ndarray) -> float:
+    """Σ w − 1 of masses whose sum is next to one, to a unit: multiples of 2⁻⁵⁰ add up exactly."""
+    scaled = w * 2.0**50
+    whole = np.rint(scaled)
+    return (int(whole.astype(np.int64).sum()) - 2**50 + float(np.sum(scaled - whole))) * 2.0**-50
+
+
 class _Part(NamedTuple):
-    """One law under a tilt: total, rounding, transform, its error, log moments for Chernoff."""
+    """One law under a tilt: total, rounding, its centre, transform from there, its error, log
+    moments for Chernoff.
+    """
 
     log_total: float
     rounding: float
+    centre: int
     log_abs: np.ndarray
     angle: np.ndarray
     error: np.ndarray
@@ -178,16 +190,21 @@ class _Tilt:
         self.parts = []
         for mass in lattice.masses:
             w, log_total, rounding = lattice.tilted(mass, s)
-            f = np.fft.rfft(np.bincount(lattice.index % size, w, size))
+            left = round(float(w @ (lattice.index - lattice.index[0])))
+            centre = int(lattice.index[0]) + left
+            one = step_transform(w[None], left, size)
+            f = 1.0 + (one.re[0] + _excess(w)) + 1j * one.im[0]
             log_abs, angle = np.log(np.maximum(np.abs(f), 1e-280)), np.angle(f)
-            own = (FFT * math.log2(size) * math.sqrt(w @ w) + 8.0) * UNIT / np.exp(log_abs)
+            own = (one.off[0] + 8.0 * UNIT) / np.exp(log_abs)
             error = own + UNIT * (LOG1P * np.abs(log_abs) + 2.0 * ARCTAN2 * np.abs(angle))
             some = np.flatnonzero(w)
             log_w, place = np.log(w[some]), step * lattice.index[some]
             moments = [
                 [_log_sum(log_w + sign * a * place) for a in self.offsets] for sign in (1.0, -1.0)
             ]
-            self.parts.append(_Part(log_total, rounding, log_abs, angle, error, np.array(moments)))
+            self.parts.append(
+                _Part(log_total, rounding, centre, log_abs, angle, error, np.array(moments))
+            )
 
     def view(self, mixture: Mixture) -> _TiltedLaw:
         """The law of a mixture of sums: (log weight, terms of each law) of each component."""
@@ -219,7 +236,9 @@ class _Tilt:
             if share < _DROPPED:
                 continue
             power = np.array(powers, float)
-            angle, tall = power @ angles, share * np.exp(power @ log_abs)
+            shift = sum(n * part.centre for n, part in zip(powers, self.parts, strict=True)) % size
+            turn = (2.0 * np.pi / size) * (some * shift % size)
+            angle, tall = power @ angles - turn, share * np.exp(power @ log_abs)
             f = f + tall * np.exp(1j * angle)
             bound, height = (
                 bound + tall @ np.minimum(power @ errors + 8.0 * UNIT * np.abs(angle), 2.0),
@@ -236,7 +255,8 @@ class _Tilt:
             error += float(share * np.exp(np.minimum(outside.min(axis=1), 0.0)).sum())
         full = np.zeros(size // 2 + 1, complex)
         full[some] = f
-        back = FFT * math.log2(size) * UNIT * math.sqrt(2.0 * np.sum(height**2) / size)
+        rounded = all_outputs(size) + (SPECTRUM + len(mixture)) * UNIT
+        back = rounded * math.sqrt(2.0 * np.sum(height**2) / size)
         at = np.arange(self.lattice.first, self.lattice.first + size)
         place = self.s * step * at
         shared = (8.0 * (scale + np.abs(place).max()) + 4.0 * len(mixture)) * UNIT + rounding

@@ -65,13 +65,6 @@ def test_defects_hold_what_sums_lack_to_one():
         exact = [abs(1 - sum(map(Fraction, row.tolist()))) for row in w]
         found = [discretisation.sum_defect(row) for row in w]
         assert np.all(np.array(found) >= np.array(exact, float))
-        left = number // 2
-        d = convolution.less_point_mass(w, left)
-        exact = [
-            abs(1 + Fraction(float(a)) - Fraction(float(b)))
-            for a, b in zip(d[:, left], w[:, left], strict=True)
-        ]
-        assert np.all(convolution.centre_defect(w, d, left) >= np.array(exact, float))
 
 
 def _exact_composition(w, left, size, uses):
