@@ -48,6 +48,7 @@ def used_in() -> dict[str, list[str]]:
     found.setdefault("AT_INFINITY", []).append("numerics/errors.py")
     for name in ("ERFCX", "LOG_NDTR"):
         found.setdefault(name, []).append("numerics/normal.py")
+    found.setdefault("ROOT", []).append("numerics/transforms.py")
     return found
 
 

@@ -7,6 +7,7 @@ with |e^{−iθ} − 1|. The second one serves where many steps leave only low f
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -47,9 +48,17 @@ def circular(
     return xp.concatenate([a[:, left:], gap, a[:, :left]], axis=-1)
 
 
+@functools.lru_cache(maxsize=8)
+def _turns(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """e^{−iθ} − 1 and its absolute value at the frequencies θ = 2πk/size."""
+    half = np.pi * np.arange(size // 2 + 1) / size
+    sine = np.sin(half)
+    return -2.0 * sine * (sine + 1j * np.cos(half)), 2.0 * sine
+
+
 def chord(size: int) -> np.ndarray:
     """|e^{iθ} − 1| at the frequencies θ = 2πk/size."""
-    return 2.0 * np.sin(np.pi * np.arange(size // 2 + 1) / size)
+    return _turns(size)[1]
 
 
 def sums_after(a: Float[Array, "components points"]) -> tuple[Array, int]:
@@ -57,6 +66,8 @@ def sums_after(a: Float[Array, "components points"]) -> tuple[Array, int]:
     follow each other in them: the sums are off by at most so many units of themselves.
     """
     number = a.shape[-1]
+    if number == 0:
+        return a, 0
     length = min(number, _ROW)
     rows = -(-number // length)
     padded = xp.pad(a, ((0, 0), (0, rows * length - number))).reshape(-1, rows, length)
@@ -85,13 +96,6 @@ def step_transform(w: Float[Array, "components points"], left: int, size: int) -
     own = (wound + first_output(size)) * whole
     depth = wound + (max(additions, others) + _FACTOR) * UNIT
     by_parts = (depth * distance)[:, None] * chord(size)
-    half = np.pi * np.arange(size // 2 + 1) / size
-    factor_re, factor_im = -2.0 * np.sin(half) ** 2, -2.0 * np.sin(half) * np.cos(half)
-    re = factor_re * parts.real - factor_im * parts.imag
-    im = factor_re * parts.imag + factor_im * parts.real
     near = by_parts < own[:, None]
-    return StepTransform(
-        xp.where(near, re, direct.real - direct.real[:, :1]),
-        xp.where(near, im, direct.imag),
-        _SUMS * xp.where(near, by_parts, own[:, None]),
-    )
+    found = xp.where(near, parts * _turns(size)[0], direct - direct[:, :1].real)
+    return StepTransform(found.real, found.imag, _SUMS * xp.minimum(by_parts, own[:, None]))

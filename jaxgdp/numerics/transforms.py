@@ -16,8 +16,6 @@ by 45° in a pass of 8 add three. Each is relative to what it is made of. So
 
 ``tests/numerics/test_transforms.py`` counts the passes of SciPy, NumPy and XLA on CPU, and holds
 their factors against ball arithmetic.
-
-Method: docs/method/rounding.md#transforms
 """
 
 from __future__ import annotations
@@ -28,15 +26,24 @@ from .errors import FFT, FFT_OUTPUT, UNIT
 
 
 def all_outputs(size: int) -> float:
-    """Bound on the root of the outputs' summed squared errors, over that of the outputs."""
+    """Bound on the root of the outputs' summed squared errors, over that of the outputs.
+
+    Method: docs/method/rounding.md#transforms
+    """
     return FFT * math.log2(size) * UNIT
 
 
 def one_output(size: int) -> float:
-    """Bound on the error of one output, over the sum of absolute values of the inputs."""
+    """Bound on the error of one output, over the sum of absolute values of the inputs.
+
+    Method: docs/method/rounding.md#transforms
+    """
     return FFT_OUTPUT * math.log2(size) * UNIT
 
 
 def first_output(size: int) -> float:
-    """The same of the output at frequency 0, which is a sum of the inputs."""
+    """The same of the output at frequency 0, which is a sum of the inputs.
+
+    Method: docs/method/rounding.md#transforms
+    """
     return math.log2(size) * UNIT
