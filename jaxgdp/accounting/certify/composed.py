@@ -101,6 +101,13 @@ def normalisation(
     return log_total, count @ weights.roundoff + whole
 
 
+def root_of_squares(spectrum: Float[Array, " frequencies"], size: Array | float) -> Array:
+    """Root of the summed squares of a law, by Parseval, from absolute values at its lowest
+    frequencies, of ``size`` and both signs.
+    """
+    return xp.sqrt(2.0 * xp.sum(spectrum * spectrum) / size)
+
+
 def growth_less_one(growth: Array) -> Array:
     """A bound on e^growth − 1 for a growth between 0 and 1: growth·(1 + growth)."""
     return growth * (1.0 + growth)

@@ -14,7 +14,7 @@ from ...numerics.shapes import Array, Float
 from ...numerics.step_transform import chord, step_transform
 from ...numerics.transforms import all_outputs
 from .block_sums import block_sums, block_units
-from .composed import Composed, Window, change_of_powers, normalisation
+from .composed import Composed, Window, change_of_powers, normalisation, root_of_squares
 from .derivative import uses_change
 from .discretisation import Weights
 from .truncation import escaped_mass
@@ -118,9 +118,9 @@ def _noise(
     share = off * xp.exp(-log_phi.log_abs)
     most = xp.log(2.0 * xp.max(off, axis=-1))[:, None] - log_phi.log_abs
     growth = count @ (xp.where(share <= 1.0, share, most) + log_phi.error)
-    back = all_outputs(size) + SPECTRUM * UNIT
-    error = change_of_powers(power, log_power, growth) + back * power
-    return xp.sqrt(2.0 * xp.sum(error * error) / size)
+    error = change_of_powers(power, log_power, growth) + SPECTRUM * UNIT * power
+    # (of the transform back all numbers together are known)
+    return root_of_squares(error, size) + all_outputs(size) * root_of_squares(power, size)
 
 
 def shifted(

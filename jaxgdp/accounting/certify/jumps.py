@@ -17,7 +17,7 @@ from ...numerics.shapes import Array, Bool, Float
 from ...numerics.step_transform import StepTransform, chord, circular, step_transform, sums_after
 from ...numerics.transforms import all_outputs, one_output
 from .block_sums import block_sums, block_units
-from .composed import Composed, Window, growth_less_one, normalisation
+from .composed import Composed, Window, growth_less_one, normalisation, root_of_squares
 from .convolution import LogTransform, log_transform, shifted
 from .discretisation import Weights
 from .truncation import escaped_mass, log_moment
@@ -173,7 +173,7 @@ def _noise(
     Method: docs/method/frequencies.md#second-order
     """
     re, im, jump = parts.ratio_re, parts.ratio_im, parts.jump
-    depth = all_outputs(size) + SPECTRUM * UNIT
+    made = SPECTRUM * UNIT
     inverse = xp.exp(-parts.log_small.log_abs) / parts.total[:, None]
     away = xp.sqrt(parts.near.re * parts.near.re + parts.near.im * parts.near.im)
     jumping = xp.sum(jump, axis=-1)
@@ -193,11 +193,12 @@ def _noise(
     small, ratio = count @ small_error, count @ (moved / least + parts.log_ratio.error)
     known = (small < 0.5) & (ratio < 1.0)
     small, ratio = (growth_less_one(xp.where(known, growth, 0.0)) for growth in (small, ratio))
-    error = more.size * (small + depth) + more.whole * (1.0 + small) * ratio
-    error = error + xp.where(more.tame, 0.0, (more.power + more.whole) * (small + depth))
+    error = more.size * (small + made) + more.whole * (1.0 + small) * ratio
+    error = error + xp.where(more.tame, 0.0, (more.power + more.whole) * (small + made))
     most = _largest_powers(count, more, small_error, (small_error + jump_error) / least)
     error = xp.where(known, error, more.size + most)
-    return xp.sqrt(2.0 * xp.sum(error * error) / size)
+    # (of the transform back all numbers together are known)
+    return root_of_squares(error, size) + all_outputs(size) * root_of_squares(more.size, size)
 
 
 def _largest_powers(

@@ -21,7 +21,7 @@ from ...numerics.batching import ONE_THREAD
 from ...numerics.errors import DROPPED, NODE_SUMS, SPECTRUM, UNIT
 from ...numerics.shapes import Array, Float
 from .block_sums import Blocks, block_units, joined
-from .composed import Composed, Window, change_of_powers, normalisation
+from .composed import Composed, Window, change_of_powers, normalisation, root_of_squares
 from .convolution import LogTransform, log_transform
 from .discretisation import Weights
 from .frequency_tables import Tables, transform_length
@@ -229,7 +229,8 @@ def _noise(
         + weights.defect[:, None] * xp.sqrt(found.versine * found.versine + found.sine * found.sine)
     )
     single = single if off is None else single + off
-    back = (rounding + SPECTRUM) * UNIT + NODE_SUMS
+    made = SPECTRUM * UNIT + NODE_SUMS
     growth = count @ (xp.log1p(single * xp.exp(-log_phi.log_abs)) + log_phi.error)
-    error = change_of_powers(power, log_power, growth) + power * back
-    return xp.sqrt(2.0 * xp.sum(error * error) / t.size)
+    error = change_of_powers(power, log_power, growth) + power * made
+    # (of the transform back all numbers together are known)
+    return root_of_squares(error, t.size) + rounding * UNIT * root_of_squares(power, t.size)
