@@ -31,6 +31,10 @@ class StepTransform(NamedTuple):
     im: Float[Array, "components frequencies"]
     off: Float[Array, "components frequencies"]
 
+    def size(self) -> Float[Array, "components frequencies"]:
+        """|φ − 1|, with a derivative where that is 0 as well."""
+        return xp.sqrt(xp.maximum(self.re * self.re + self.im * self.im, 1e-300))
+
 
 def circular(
     a: Float[Array, "components points"], left: int, size: int

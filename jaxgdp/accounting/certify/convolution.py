@@ -85,8 +85,8 @@ def compose_blocks(
         )
         log_power, angle = log_power + more, angle + turned
     power = xp.exp(log_power)
-    away = xp.sqrt(transform.re * transform.re + transform.im * transform.im)
-    off = transform.off + _masses_error(weights, size) + weights.defect[:, None] * away
+    lacking = weights.defect[:, None] * transform.size()
+    off = transform.off + _masses_error(weights, size) + lacking
     noise = _noise(count, off, log_phi, log_power, power)
     window = window._replace(start=start)
     escaped = escaped_mass(w, count, xp.arange(-left, w.shape[-1] - left), size, window)

@@ -175,12 +175,11 @@ def _noise(
     re, im, jump = parts.ratio_re, parts.ratio_im, parts.jump
     made = SPECTRUM * UNIT
     inverse = xp.exp(-parts.log_small.log_abs) / parts.total[:, None]
-    away = xp.sqrt(parts.near.re * parts.near.re + parts.near.im * parts.near.im)
     jumping = xp.sum(jump, axis=-1)
     single = (
         parts.total[:, None] * parts.near.off
         + (weights.noise + parts.rounding + 2.0 * weights.defect * jumping)[:, None]
-        + (weights.defect * parts.total)[:, None] * away
+        + (weights.defect * parts.total)[:, None] * parts.near.size()
         + chord(size) * weights.jitter[:, None]
     ) * inverse + 4.0 * UNIT
     own = one_output(size) * jumping + xp.sum(jump * weights.error, axis=-1)
