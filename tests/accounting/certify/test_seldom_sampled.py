@@ -130,7 +130,7 @@ def test_masses_of_one_step_are_as_exact_as_stated():
 
 
 def test_no_more_jumps_than_are_counted():
-    for run in (Run(1.0, 0.01, 200), Run(1.0, 0.5, 8), Run(1.0, 1e-9, 50)):
+    for run in (Run(1.0, 0.01, 200), Run(1.0, 0.5, 60), Run(1.0, 1e-9, 50)):
         p, number = Fraction(run.p), run.steps
         most = laws.most_jumps(run)
         likely = [comb(number, j) * p**j * (1 - p) ** (number - j) for j in range(most + 1)]
@@ -144,7 +144,7 @@ def test_no_more_jumps_than_are_counted():
         (Run(0.6, 0.01, 200), "add_remove"),
         *(
             pytest.param(run, adjacency, marks=pytest.mark.nightly)
-            for run in (Run(1.0, 1e-3, 1000), Run(5.0, 1e-4, 10**4))
+            for run in (Run(1.0, 1e-3, 1000), Run(5.0, 1e-4, 10**4), Run(0.5, 0.2, 120))
             for adjacency in ("remove", "add", "add_remove")
         ),
     ],

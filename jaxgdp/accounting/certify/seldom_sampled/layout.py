@@ -13,7 +13,7 @@ from scipy.special import log_ndtr
 from ....mechanisms.random_allocation import dyadic_sum
 from ....numerics.shapes import Array, Float
 
-MOST_EXPECTED = 4.0  # times that a record is sampled, that this serves
+MOST_EXPECTED = 30.0  # times that a record is sampled, that this serves
 _MOST_STEPS = 1e12  # beyond, the rounding of single masses is all that is left
 _LEAST_NOISE = 0.03  # below, a step lies farther out than doubles have probabilities
 _LEAST_RATE, _LEAST_SUM = 1e-130, 1e-250  # whose squares, and parts of which, are doubles
