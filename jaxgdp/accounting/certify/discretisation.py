@@ -17,6 +17,7 @@ from ...numerics.shapes import Array, Bool, Float
 from ...pairs.cells import Cells, left_over
 
 _WIDEST = 600.0  # nats of a cell, beyond which e^{−width} is next to no double
+_FARTHEST = 300.0  # nats that exponents of both totals may reach
 _ROW = 8  # masses that are added one after the other
 
 
@@ -217,7 +218,10 @@ def _of_both_totals(
     rounded = UNIT * (rounded + xp.sum(mass * total.moved * s * gap * slope))
     lost = xp.asarray(total.at_infinity)
     missing = (1.0 + s) * (2.0 * UNIT * total.missing + total.error) + s * lost
-    return _log_total(more + (tilt - 1.0) * total.missing, rounded + missing)
+    found = _log_total(more + (tilt - 1.0) * total.missing, rounded + missing)
+    # (beyond, exponentials were cut off: sum and bound lack what they stand for)
+    held = (1.0 + s) * xp.max(far) < _FARTHEST
+    return _LogTotal(found.value, xp.where(held, found.error, xp.inf))
 
 
 def _log_total(more: Float[Array, ""], error: Float[Array, ""]) -> _LogTotal:

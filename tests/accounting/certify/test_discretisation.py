@@ -160,6 +160,26 @@ def test_total_by_both_masses_is_as_exact_as_stated(index):
             assert error <= found.error, (mechanism, h, s, float(error), found.error)
 
 
+@pytest.mark.parametrize("sigma, s", [(0.02, 0.995), (0.02, 0.3), (0.05, 1.02), (0.03, -0.1)])
+def test_total_of_large_losses_is_as_exact_as_stated(sigma, s):
+    # (losses beyond what exponentials of doubles hold)
+    mechanism = SubsampledGaussian(sigma, 0.18)
+    ell = np.concatenate([np.arange(-4.0, 12.0), 24.0 * np.arange(1.0, 100.0)])
+    cells, gap = cells_of(mechanism, ell), np.ones(len(ell))
+    swapped = reverse(cells, ell)._replace(dropped=np.zeros(len(ell) - 1))
+    with mpmath.workdps(DIGITS), np.errstate(all="ignore"):
+        exact = Exact(mechanism, ell)
+        for mine, own, of in ((cells, ell, exact), (swapped, -ell[::-1], exact.swapped())):
+            weights, lost = dominating_weights(mine, own, gap, s, 0.0)
+            below, mass = _masses(mine, own)
+            total = _total_of_dominating(mine, below, mass)._replace(at_infinity=lost)
+            by_both = _of_both_totals(weights, total, own, np.float64(s))
+            upper, _ = dominating_weights(mine, own, gap, s, 0.0, sums_to_one=True)
+            for value, bound in (by_both, (upper.log_total, upper.roundoff)):
+                error = abs(mpf(float(value)) - of.log_total(mpf(s)))
+                assert error <= bound, (mechanism, s, float(error), bound)
+
+
 def _masses(cells, ell):
     """What connect-the-dots takes from the cell below each point, and leaves there."""
     below = np.append(min(cells.log_y[0] - ell[0], cells.log_x[0]), cells.log_x[1:-1])
