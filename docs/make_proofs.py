@@ -173,7 +173,8 @@ def page(settings: dict[str, Stored]) -> str:
         " divergences, which no single mechanism reaches; their lower sides are proven, of Gaussian"
         " noise.",
         "- Curves of the papers' figures, at every setting of a grid: those with a printed number"
-        " are proven. Liu's μ of heads and Negoescu's estimates are of no such mechanism.",
+        " are settings of this page. Liu's μ of heads and Negoescu's estimates are of no such"
+        " mechanism.",
         "- Brackets whose sides are of different laws, which no proof brings together.",
     ]
     tail = "\n".join(["## What is not proven, and why", "", *left, *rest, ""])

@@ -174,7 +174,8 @@ THRESHOLD = 1e-10
 # functions and sums of up to four thousand positive terms; a thousandth of it counts where growth
 # is that of no more than a rounding
 GROWTH = 1e-10
-# of the laws of an index of noisy scores, by 24 Gauss nodes a panel; measured: 2e-13
+# of the laws of an index of noisy scores, by Gauss nodes of panels; measured on 100 random laws of
+# two to six scores, against 30 digits: 3e-14
 INDEX_LAW = 1e-10
 # units of the widest floats there are, of an integral of a density over an interval
 DENSITY = 16.0
