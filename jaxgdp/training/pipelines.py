@@ -110,7 +110,7 @@ def _of_stages(last: Any) -> Drawn:
             return Drawn("shuffled" if shuffled else "deterministic", size, batch, dropped, told)
         elif name not in _HARMLESS:
             return _unknown(f"what its {name} does to batches is not known")
-        parents = tuple(getattr(stage, "parents", ()))
+        parents: tuple[Any, ...] = tuple(getattr(stage, "parents", ()))
         if len(parents) != 1:
             return _unknown(f"its {name} has {len(parents)} sources")
         (stage,) = parents

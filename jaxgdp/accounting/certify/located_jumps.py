@@ -46,8 +46,8 @@ def _located(run: SampledRun) -> _Located | None:
     number = np.arange(1.0, len(found.log_mass))
     if run.p >= 1.0 or not len(number):
         return None
-    parts = number * np.log(run.p), (run.steps - number) * np.log1p(-run.p)
-    return _Located(found, np.sqrt(number) / run.sigma, sum(parts), -sum(parts))
+    shift = number * np.log(run.p) + (run.steps - number) * np.log1p(-run.p)
+    return _Located(found, np.sqrt(number) / run.sigma, shift, -shift)
 
 
 def profile(run: SampledRun, thresholds: Float[Array, " thresholds"]) -> Profile | None:

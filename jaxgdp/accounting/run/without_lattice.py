@@ -261,7 +261,7 @@ def narrow_by_jumps(groups: Groups, row: int, own: Question, results: dict[str, 
 
 def _about(thresholds: Any, own: Question, results: dict[str, Bracket], row: int) -> Any:
     """Thresholds, with those that are asked for, and more about an ε as far as it is known."""
-    more = [np.zeros(1)]
+    more: list[Any] = [np.zeros(1)]
     for quantity, at in own.asked:
         known = known_threshold(quantity, at, 1)
         if known is not None:

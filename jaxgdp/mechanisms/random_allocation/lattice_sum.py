@@ -203,7 +203,15 @@ class _Tilt:
                 [_log_sum(log_w + sign * a * place) for a in self.offsets] for sign in (1.0, -1.0)
             ]
             self.parts.append(
-                _Part(log_total, rounding, centre, log_abs, angle, error, np.array(moments))
+                _Part(
+                    log_total,
+                    rounding,
+                    centre,
+                    log_abs,
+                    angle,
+                    np.asarray(error),
+                    np.array(moments),
+                )
             )
 
     def view(self, mixture: Mixture) -> _TiltedLaw:

@@ -102,7 +102,7 @@ def _removed(half: Vertices, run: Run, side: float) -> Vertices:
     at = _mixture(*share, np.zeros_like(half.at), half.at)
     tpr, beta = _mixture(*share, alpha, tpr), _mixture(*share, log1mexp(alpha), beta)
     done = half._replace(log_tpr=_outward(tpr, side), log_beta=_outward(beta, -side), at=at)
-    if half.top is None or side < 0.0:
+    if half.top is None or half.log_infinity_mass is None or side < 0.0:
         return done
     return done._replace(
         top=_mixture(*share, np.zeros_like(half.top), half.top),

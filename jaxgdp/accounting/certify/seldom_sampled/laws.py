@@ -114,7 +114,7 @@ def dominating(run: Run, finer: int = 1) -> Law:
         units += NORMAL_END * (1.0 + low / (low - share))
     else:
         minus, plus = minus + low, plus + low + below
-    start = dyadic_sum.spread(layout, x, q[None], units * UNIT, 0.0)
+    start = dyadic_sum.spread(layout, np.asarray(x), q[None], units * UNIT, 0.0)
     total = _power(_Above(start, minus, plus), run.steps, lambda a, b, n: _join(plan, a, b, n))
     s, (q,) = total.law.flat()
     minus, plus = total.minus, total.plus
@@ -187,7 +187,7 @@ def attack(run: Run, finer: int = 1) -> Law:
     units = _LOG_UNITS * float(np.max(z * z)) + _NODE_UNITS
     exponent = run.tau * (float(np.max(np.abs(z))) + run.tau) + abs(run.log_odds)
     apart = (_LOG_UNITS * exponent + 2.0 * _NODE_UNITS + NORMAL_END) * UNIT
-    start = dyadic_sum.spread(layout, x, masses, (units + NORMAL_END) * UNIT, apart)
+    start = dyadic_sum.spread(layout, np.asarray(x), masses, (units + NORMAL_END) * UNIT, apart)
 
     def join(a: _Below, b: _Below, terms: int) -> _Below:
         s, found, *errors = dyadic_sum.add(a.law, b.law, joint=True)
