@@ -123,15 +123,17 @@ class Plan(NamedTuple):
         share = math.sqrt(terms / number)
         body = math.sqrt(self.inner * terms) / (_FINE * self.finer)
         small = self.least * share / octave
-        narrow = math.sqrt(self.variance / number) / self.mean * _OCTAVE < _FINE
-        ratio = math.sqrt(self.variance / terms) / self.mean
-        apart = ratio * _OCTAVE < _FINE  # from 0
+        # (where squares of what is left without jumps are no doubles, its sum is 0 for all that
+        # matters)
+        mean = self.mean if body > 0.0 else 0.0
+        narrow = math.sqrt(self.variance / number) * _OCTAVE < _FINE * mean
+        apart = math.sqrt(self.variance / terms) * _OCTAVE < _FINE * mean  # from 0
         finest = small if not narrow else body if apart else max(body, small)
         exponent = math.floor(math.log2(finest))
         if not apart:
             return dyadic_sum.Layout(0.0, exponent, octave, core, of_logs=True)
         # 0 is kept a point as long as the sum may be near it
-        centre = terms * self.mean
+        centre, ratio = terms * mean, math.sqrt(self.variance / terms) / mean
         coarse = exponent if ratio < 0.05 else max(exponent, math.floor(math.log2(centre)) - 7)
         middle = math.ldexp(round(math.ldexp(centre, -coarse)), coarse)
         return dyadic_sum.Layout(middle, exponent, octave, core, of_logs=True)
