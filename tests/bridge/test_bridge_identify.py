@@ -227,6 +227,7 @@ def test_documented_table_has_every_mechanism_and_its_numbers(monkeypatch, left_
         "Deterministic(2, 4 epochs)": (True, 1.0, 1.0),
         "Shuffled(1, 100 batches)": (True, 1.0, None),
         "RandomAllocation(1, 100 steps)": (True, 1.0, None),
+        "RandomAllocation(Laplace(1), 100 steps)": (True, 0.0, None),
         "TruncatedPoisson(1, 0.02, 30 of 1000)": (True, 0.0, None),
         "FixedSize(1, 20 of 1000)": (True, 0.0, None),
         "DiscreteGaussian(2)": (True, 0.5, None),
