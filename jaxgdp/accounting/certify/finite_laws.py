@@ -306,6 +306,8 @@ def _attack(
         tpr = np.log(alpha + gap) - 4.0 * SPACING
         rest = np.log1p(-np.exp(tpr)) * (1.0 - 4.0 * SPACING)
     better = (gap > 0.0) & (tpr > log_tpr) & (rest > _REST) & (log_alpha < 0.0)
+    # (rates that are no doubles of full precision have no differences)
+    better = better & (log_alpha > _LEAST)
     log_tpr, log_beta = np.where(better, tpr, log_tpr), np.where(better, rest, log_beta)
     used = (loss >= -_SIDE) & (log_tpr > log_alpha) & (log_alpha < 0.0)
     return _vertices(
