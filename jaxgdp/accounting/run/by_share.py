@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,11 +12,14 @@ from ...mechanisms import SubsampledGaussian
 from ...mechanisms.composition import Groups
 from ...numerics.precision import with_float64
 from ...numerics.shapes import Bool, Int
-from ..certify import closed_forms, seldom_sampled
+from ..certify import closed_forms
 from ..certify.curve import Curve, gaussian_parts
 from ..question import NO_EXECUTOR, Answer, Question
 from .rows import take
 from .running_brackets import unknown
+
+if TYPE_CHECKING:
+    from ..certify import seldom_sampled
 
 # expected number of times, rate and noise up to which lattices show less or take longer, as a rule
 _HARDLY_EVER, _RATE, _NOISE = 0.05, 1e-6, 0.25
@@ -36,8 +39,7 @@ def seldom(groups: Groups) -> Bool[np.ndarray, " settings"]:
             continue
         p, sigma = np.asarray(mechanism.sampling_prob), np.asarray(mechanism.noise_multiplier)
         rare = (p * count <= _HARDLY_EVER) | (p <= _RATE) | (sigma <= _NOISE)
-        likely = (count > 1.0) & (p * count <= seldom_sampled.MOST_EXPECTED) & rare
-        found |= np.any(likely, axis=-1)
+        found |= np.any((count > 1.0) & rare, axis=-1)
     found &= np.asarray(components) == 1
     for row in np.flatnonzero(found):
         found[row] = _run(groups, int(row)) is not None
@@ -47,6 +49,9 @@ def seldom(groups: Groups) -> Bool[np.ndarray, " settings"]:
 def _run(groups: Groups, row: int) -> seldom_sampled.Run | None:
     """The one sampled Gaussian mechanism that a setting consists of, if its record is seldom
     sampled."""
+    # (loaded where it is used: with the mechanism that it shares sums with)
+    from ..certify import seldom_sampled
+
     found: list[seldom_sampled.Run] = []
     for stacked, counts in groups:
         for k in np.flatnonzero(counts[row] > 0.0):
@@ -60,6 +65,8 @@ def _run(groups: Groups, row: int) -> seldom_sampled.Run | None:
 
 
 def _curve(groups: Groups, row: int, question: Question) -> Curve | None:
+    from ..certify import seldom_sampled
+
     run = _run(groups, row)
     if run is None:
         return None

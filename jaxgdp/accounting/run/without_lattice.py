@@ -266,7 +266,7 @@ def _about(thresholds: Any, own: Question, results: dict[str, Bracket], row: int
         known = known_threshold(quantity, at, 1)
         if known is not None:
             more.append(known)
-        elif quantity.name == "epsilon":
+        elif quantity.unit == "nats":  # (what is read is a threshold itself)
             more.append(
                 limit_plan.about_epsilon(
                     results[quantity.name].lower[row], results[quantity.name].upper[row]

@@ -6,7 +6,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import binom
 
 from ...numerics.errors import BINOMIAL_TAIL, BRACKETED, EXP, UNIT
 from ...pairs import table
@@ -101,6 +100,8 @@ class Beyond(NamedTuple):
         """For the swapped pair: a likelihood ratio is at least e^lowest, or it is 0 in one step
         with probability ``p_minus``; U is at least what it is with so many zeros.
         """
+        from scipy.stats import binom  # (heavy)
+
         some = np.arange(1.0, min(number, _MOST_ZEROS + 1))
         with np.errstate(under="ignore"):
             mass = binom.pmf(some, number, p_minus) * (1.0 + 2.0 * BINOMIAL_TAIL)
