@@ -25,6 +25,9 @@ class Quantity(Protocol):
     def argument(self) -> str | None: ...
 
     @property
+    def unit(self) -> str: ...
+
+    @property
     def monotone(self) -> bool: ...
 
     @property
