@@ -173,6 +173,13 @@ def _up(log_mass: Float[Array, " atoms"]) -> Float[Array, " atoms"]:
     return np.logaddexp.accumulate(log_mass[::-1])[::-1]
 
 
+def _sums(log_mass: Float[Array, " atoms"]) -> Float[Array, " atoms"]:
+    """The masses from each place on, as numbers: one unit for each addition, however small the
+    masses are (logs of sums are rounded in units of their size). Right above e^_LEAST.
+    """
+    return np.cumsum(np.exp(log_mass[::-1]))[::-1]
+
+
 def _vertices(
     at: Float[Array, " ends"],
     log_alpha: Float[Array, " atoms"],
@@ -246,10 +253,10 @@ def _dominating(
     with np.errstate(divide="ignore"):
         log_tpr = np.where(small, np.log1p(-np.exp(log_beta)) * (1.0 - 4.0 * SPACING), log_tpr)
         log_beta = np.where(small, log_beta, np.log1p(-np.exp(log_tpr)) * (1.0 + 4.0 * SPACING))
-    together, tpr = (
-        _up(log_p[start:]) - near,
-        np.exp(np.logaddexp(_up(log_q[start:]), infinite) + near),
-    )
+    with np.errstate(divide="ignore"):
+        sums = np.log(_sums(log_p[start:])) - near
+    together = np.where(sums > _LEAST, sums, log_alpha)
+    tpr = (_sums(log_q[start:]) + np.exp(infinite)) * np.exp(near)
     delta = np.maximum(tpr - np.exp(np.minimum(at[:-1], _SMALL) + together), 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         tpr = np.log(tpr + np.expm1(slack) * delta) + 4.0 * SPACING
@@ -297,7 +304,7 @@ def _attack(
         log_tpr = np.where(log_beta < np.log(0.5), np.log1p(-np.exp(log_beta)) - slack, log_tpr)
         log_beta = np.where(log_beta < np.log(0.5), log_beta, np.log1p(-np.exp(log_tpr)) + slack)
         alpha, error = np.exp(log_alpha), np.expm1(slack)
-        tpr, fpr = np.exp(_up(log_q) - near), np.exp(_up(log_p) + near)
+        tpr, fpr = _sums(log_q) * np.exp(-near), _sums(log_p) * np.exp(near)
         # (up to the first outcome with a loss below 0 their sizes add up to the difference itself)
         size = np.where(loss >= 0.0, np.maximum(tpr - fpr, 0.0) + 4.0 * np.expm1(near) * tpr, 1.0)
         gap = tpr - fpr - error * (1.0 + error) * np.minimum(2.0 * most, size)

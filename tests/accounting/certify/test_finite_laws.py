@@ -2,11 +2,16 @@
 numbers.
 """
 
+import math
+
+import mpmath
 import numpy as np
 import pytest
 
 import jaxgdp
+from jaxgdp.accounting.certify import finite_laws
 from jaxgdp.mechanisms.bracketed_pair import BracketedPair
+from jaxgdp.pairs.known_curves import FiniteCurve
 from jaxgdp.pairs.table import Table
 
 RATES = np.array([1e-6, 1e-3, 0.05, 0.2, 0.5, 0.8, 0.99])
@@ -99,3 +104,35 @@ def test_masses_and_their_ratio_off(spread):
                 assert (
                     advantage.lower >= profile[0] * (1.0 - 5.0 * error - 1e-9) - 3.0 * apart - 1e-12
                 )
+
+
+@pytest.mark.parametrize("share", [0.2, 0.49, 0.55])
+@pytest.mark.parametrize("spread", [6.0, 1e-6])
+def test_many_masses_that_vanish_beside_a_faint_one_add_up(share, spread):
+    """At e^−500 a log is rounded to 5.7e-14: masses of less than half of that, one after the other,
+    are lost from the log of a sum, and all of them are 1e-11 of it."""
+    top, number = math.exp(-500.0), 900
+    p = np.append(top * np.exp(-spread), np.full(number, top * share * np.spacing(500.0)))
+    q = p * np.exp(np.append(spread, np.linspace(spread / 2.0, spread / 10.0, number)))
+    known = FiniteCurve.of_atoms(
+        np.log(np.append(q / p, (1.0 - q.sum()) / (1.0 - p.sum()))),
+        np.log(np.append(p, 1.0 - p.sum())),
+        np.log(np.append(q, 1.0 - q.sum())),
+        mass_error=2e-15,
+    )
+    curve = finite_laws.finite_curve(known, (np.float64(np.inf), np.float64(0.0)))
+    with mpmath.workdps(40):
+        rate = lambda logs: np.array([mpmath.exp(mpmath.mpf(float(x))) for x in logs])
+        sums = lambda logs: np.cumsum(rate(logs[::-1]))[::-1]
+        fpr, tpr = sums(known.log_p), sums(known.log_q)
+        start = int(np.searchsorted(known.loss, 0.0, "right"))
+        above, last = curve.upper_plus, len(known.loss) - start
+        assert last >= number
+        assert np.all(rate(above.log_alpha[0, :last]) <= fpr[start:])
+        assert np.all(rate(above.log_tpr[0, :last]) >= tpr[start:])
+        used = np.flatnonzero(curve.lower_plus.used[0, : len(known.loss)])
+        found = curve.lower_plus.log_alpha[0, used], curve.lower_plus.log_tpr[0, used]
+        more, fpr, tpr = rate(found[0]) - fpr[used], fpr[used], tpr[used]
+        assert np.all(more >= 0)
+        # (a test that is mixed with one that always rejects)
+        assert np.all(rate(found[1]) <= tpr + more * (1 - tpr) / (1 - fpr))
