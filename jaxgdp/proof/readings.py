@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from .balls import Ball, Sides, exact, flint
 from .points import Half, Order, Point, Row
@@ -61,8 +61,8 @@ class Curve:
         )
 
 
-def smallest(function: Callable[[float], float], low: float, high: float) -> float:
-    """About where a function that falls and then rises is smallest."""
+def smallest(function: Callable[[float], Any], low: float, high: float) -> float:
+    """About where a function that falls and then rises is smallest; its values have an order."""
     for _ in range(_STEPS):
         a, b = low + (high - low) / 3.0, high - (high - low) / 3.0
         if function(a) <= function(b):
@@ -155,9 +155,15 @@ def tpr(curve: Curve, fpr: Ball) -> Sides:
     return Sides(chord(achieved(curve), fpr).lower(), upper)
 
 
+def _digits(rate: Ball) -> tuple[bool, float]:
+    """A rate in its order, with all digits of doubles next to 0 and next to 1."""
+    above = bool(2 * rate > 1)
+    return above, float(rate - 1 if above else rate)
+
+
 def tpr_line(curve: Curve, fpr: Ball, end: float) -> Ball:
     """The best line over an FPR, of slopes up to e^end."""
-    slope = smallest(lambda e: float(_line(curve, exact(e), fpr)), -end, end)
+    slope = smallest(lambda e: _digits(_line(curve, exact(e), fpr)), -end, end)
     return _line(curve, exact(slope), fpr).upper().min(exact(1)).upper()
 
 

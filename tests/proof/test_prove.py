@@ -139,6 +139,17 @@ def test_digits_of_a_small_delta_are_proven():
     assert jaxgdp.prove(mechanism, "delta", (0.0, low), epsilon=29.0).verdict == "refuted"
 
 
+def test_fnr_far_below_the_digits_of_one_is_proven():
+    """The line below which the TPR lies differs from 1 by less than doubles tell."""
+    run = jaxgdp.compose([(jaxgdp.PureDP(4.0), 40)])
+    own = jaxgdp.measure(run, "beta", fpr=1e-4, adjacency="remove")["beta"]
+    assert own.upper < 1e-40
+    found = jaxgdp.prove(run, "beta", own, fpr=1e-4, adjacency="remove")
+    assert found.verdict == "proven"
+    beyond = (0.5 * own.lower, 0.99 * own.lower)
+    assert jaxgdp.prove(run, "beta", beyond, fpr=1e-4, adjacency="remove").side == "upper"
+
+
 def test_time_that_is_spent_leaves_a_bracket_that_holds():
     run = jaxgdp.dpsgd(1.5, 0.1, 30)
     own = jaxgdp.measure(run, "mu")["mu"]
