@@ -106,6 +106,37 @@ def test_masses_and_means_add_up(run):
         assert law.error <= 1e-4 and law.near <= 1e-8
 
 
+@pytest.mark.parametrize(
+    ("sigma", "p", "steps"),
+    [
+        (0.09, 0.5, 40),
+        (0.3, 0.6, 24),
+        pytest.param(0.0723, 2.06e-4, 94858, marks=pytest.mark.nightly),
+        pytest.param(0.15, 1e-6, 12 * 10**6, marks=pytest.mark.nightly),
+    ],
+)
+def test_a_record_that_is_all_but_certainly_sampled(sigma, p, steps):
+    """Tests "the largest output is below a place" have rates in closed form, in both orders."""
+    run = Run(sigma, p, steps)
+    with mpmath.workdps(50):
+        tau, q, below = 1 / mpmath.mpf(sigma), mpmath.mpf(p), mpmath.ncdf
+        ends = [-mpmath.log1p(-q) * steps]
+        for z in map(mpmath.mpf, (0.45 / sigma + 1.5, 0.5 / sigma + 3.0)):
+            p_rate = mpmath.exp(steps * mpmath.log1p(-below(-z)))
+            q_rate = mpmath.exp(steps * mpmath.log1p(-(1 - q) * below(-z) - q * below(tau - z)))
+            found = _numbers(run, "remove", [("beta", float(1 - p_rate))])["beta"]
+            assert found[0][0] <= q_rate * (1 + mpmath.mpf(1e-13))
+            found = _numbers(run, "add", [("tpr", float(q_rate))])["tpr"]
+            assert found[1][0] >= p_rate * (1 - mpmath.mpf(1e-13))
+            for delta in (1e-6, 1e-12):
+                ends.append(mpmath.log(max(p_rate - delta, q_rate)) - mpmath.log(q_rate))
+                found = _numbers(run, "add", [("epsilon", delta)])["epsilon"]
+                # (no more than a record that is added ever loses)
+                assert found[0][0] <= ends[0] * (1 + 1e-15)
+                assert found[1][0] >= ends[-1]
+                assert found[0][0] <= found[1][0]
+
+
 def test_masses_of_one_step_are_as_exact_as_stated():
     rng, logs = np.random.default_rng(5), 0
     for _ in range(40):

@@ -74,9 +74,11 @@ def _kept(half: Vertices) -> Vertices:
 
 
 def _mixture(log_share: float, log_never: float, base: Array, other: Array) -> Array:
-    """log((1 − π)·e^base + π·e^other): nothing is added to what it is a small share of."""
+    """log((1 − π)·e^base + π·e^other): nothing is added to what it is a small share of, and π,
+    which may be next to 1, is not taken from 1.
+    """
     gap = other - base
-    small = gap < 1.0
+    small = np.abs(gap) < 1.0
     with np.errstate(all="ignore"):
         near = base + np.log1p(math.exp(log_share) * np.expm1(np.where(small, gap, 0.0)))
         far = np.logaddexp(base - log_never, other + log_share)
