@@ -57,6 +57,7 @@ def dominating_pair(cells: Cells, ell: Float[Array, " points"]) -> DiscretePair:
         ell: increasing points.
 
     Method: docs/method/limit.md#finite-pairs
+    Method: docs/method/limit.md#wide-cells
     """
     log_x, log_y = np.asarray(cells.log_x, float), np.asarray(cells.log_y, float)
     at_first = min(log_y[0] - ell[0], log_x[0])
@@ -86,8 +87,6 @@ class _Split(NamedTuple):
 def _split(cells: Cells, ell: Float[Array, " points"]) -> _Split:
     """By the shares of the cells; in a cell from a to b so wide that its share may be no double, by
     the logs of its masses: e^{−b}·(y − e^a·x) moves up.
-
-    Method: docs/method/limit.md#wide-cells
     """
     log_x, log_y = (np.asarray(a, float)[1:-1] for a in (cells.log_x, cells.log_y))
     share, wide = np.asarray(cells.up, float), np.diff(ell) > WIDEST
