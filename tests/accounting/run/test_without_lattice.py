@@ -264,3 +264,17 @@ def test_wide_brackets_of_lattices_are_narrowed(setting, bounds):
     low, high = jaxgdp.measure(jaxgdp.dpsgd(*setting), "mu", executor="eager").mu
     assert time.process_time() - started < 10.0
     assert bounds[0] <= low <= high <= bounds[1]
+
+
+def test_losses_that_only_rounding_tells_apart_have_moments():
+    """Without noise to speak of the loss is that of a binomial number of normal ones."""
+    sigma, p, steps = 0.06631497280604327, 0.20308868998162707, 2_093_658
+    each = 0.5 / sigma**2 + np.log(p) - np.log1p(-p)
+    number = p * steps
+    mean = number * each + steps * np.log1p(-p)
+    deviation = np.sqrt(number * (1.0 - p) * each**2 + number / sigma**2)
+    found = jaxgdp.measure(jaxgdp.dpsgd(sigma, p, steps), "epsilon", delta=6.456e-6)
+    assert found.status["epsilon"] == 0
+    low, high = found["epsilon"]
+    assert mean + 4.0 * deviation < low
+    assert high < mean + 4.7 * deviation
