@@ -16,13 +16,16 @@ from ..certify import closed_forms
 from ..certify.curve import Curve, gaussian_parts
 from ..question import NO_EXECUTOR, Answer, Question
 from .rows import take
-from .running_brackets import unknown
+from .running_brackets import unknown, worst
 
 if TYPE_CHECKING:
     from ..certify import seldom_sampled
 
 # expected number of times, rate and noise up to which lattices show less or take longer, as a rule
-_HARDLY_EVER, _RATE, _NOISE = 0.05, 1e-6, 0.25
+_HARDLY_EVER, _RATE, _NOISE = 0.05, 1e-6, 0.6
+# curves on ever more points; width over the width promised from which on more of them will not do,
+# part of a width that they have to leave at most, and the work from which on they take too long
+_LOOKS, _FAR, _HELPS, _MOST_WORK = 4, 200.0, 0.8, 9e8
 
 
 def seldom(groups: Groups) -> Bool[np.ndarray, " settings"]:
@@ -64,16 +67,32 @@ def _run(groups: Groups, row: int) -> seldom_sampled.Run | None:
     return found[0] if len(found) == 1 and seldom_sampled.serves(found[0]) else None
 
 
-def _curve(groups: Groups, row: int, question: Question) -> Curve | None:
+def _narrowed(
+    groups: Groups, row: int, own: Question, results: dict[str, Bracket], at: int, finer: int = 1
+) -> Curve | None:
+    """Narrow the numbers of a setting in place, on ever more points while these help; the last
+    curve.
+    """
     from ..certify import seldom_sampled
 
     run = _run(groups, row)
     if run is None:
         return None
-    parts = gaussian_parts(take(groups, row))
-    with np.errstate(all="ignore"):
-        curve = seldom_sampled.both_sides(run, parts, question.rtol)
-        return closed_forms.oriented(curve, question.adjacency)
+    least = 1 if own.rtol >= 0.99e-3 else 2 if own.rtol >= 0.99e-4 else 4
+    parts, most = gaussian_parts(take(groups, row)), _MOST_WORK * (1.0 if least == 1 else 3.0)
+    finer, curve, before = finer * least, None, np.inf
+    for look in range(_LOOKS):
+        if finer > least and seldom_sampled.work(run, finer) > most:
+            break
+        with np.errstate(all="ignore"):
+            curve = seldom_sampled.both_sides(run, parts, finer)
+            curve = closed_forms.oriented(curve, own.adjacency)
+        _narrow(results, at, curve, own)
+        left = worst(results, own, at)
+        if left <= 1.0 or left > _FAR or (look and left > _HELPS * before):
+            break
+        finer, before = 2 * finer, left
+    return curve
 
 
 @with_float64
@@ -91,14 +110,21 @@ def answer(groups: Groups, rows: Int[np.ndarray, " rows"], question: Question) -
     results = {quantity.name: unknown(number) for quantity, _ in question.asked}
     curves: list[Any] = [None] * number
     for i, row in enumerate(rows):
-        curves[i] = _curve(groups, int(row), question)
-        _narrow(results, i, curves[i], question.take(np.array([i]), number))
+        own = question.take(np.array([i]), number)
+        curves[i] = _narrowed(groups, int(row), own, results, i)
     none, executors = np.zeros(number, np.int64), np.full(number, NO_EXECUTOR, object)
     return Answer(results, none, [None] * number, curves if question.keep else [], executors)
 
 
+def is_near(results: dict[str, Bracket], own: Question, row: int) -> bool:
+    """Whether the numbers of a setting are wide, and more points may do."""
+    return 1.0 < worst(results, own, row) <= _FAR
+
+
 @with_float64
-def narrow(groups: Groups, row: int, own: Question, results: dict[str, Bracket]) -> None:
+def narrow(
+    groups: Groups, row: int, own: Question, results: dict[str, Bracket], finer: int = 1
+) -> None:
     """Narrow the numbers of a setting in place, where its record is seldom sampled.
 
     Args:
@@ -106,12 +132,11 @@ def narrow(groups: Groups, row: int, own: Question, results: dict[str, Bracket])
         row: the setting's.
         own: what is asked of it.
         results: of the whole batch.
+        finer: how many times as many points as usual the first curve has.
 
     Method: docs/method/seldom.md#seldom-share
     """
-    curve = _curve(groups, row, own)
-    if curve is not None:
-        _narrow(results, row, curve, own)
+    _narrowed(groups, row, own, results, row, finer)
 
 
 def _narrow(results: dict[str, Bracket], row: int, curve: Curve, own: Question) -> None:

@@ -21,6 +21,15 @@ def unknown(number: int) -> Bracket:
     return Bracket(np.full(number, -np.inf), np.full(number, np.inf))
 
 
+def worst(results: Mapping[str, Bracket], question: Question, row: int) -> float:
+    """Width over the width promised, of the widest quantity of one setting."""
+    excess = [
+        quantity.excess(take(results[quantity.name], [row]), question.rtol)[0]
+        for quantity, _ in question.asked
+    ]
+    return float(np.max(excess, initial=0.0))
+
+
 class RunningBrackets:
     """The brackets so far, and of each setting's best one the lattice, the executor and the curve.
 

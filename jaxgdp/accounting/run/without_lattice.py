@@ -23,12 +23,14 @@ from ..steer.limit_plan import Reach
 from . import by_share
 from .batch import known_threshold
 from .rows import take
-from .running_brackets import unknown
+from .running_brackets import unknown, worst
 
 _POINTS, _THRESHOLDS = 2048, 192  # of one step, and of a half-curve, in the first pass
 _FEW_POINTS, _SHALLOW = 512, 40.0  # of one step, and how deep, to see whether a sum is normal
 _NEARLY_NORMAL = 0.02  # Lyapunov ratio up to which it is taken for that
 _FINER = (2, 5)  # times as many of them in the second one
+# part of an upper side that the lower one is away from it at most, for so many thresholds between
+_NEAR, _PLACES = 0.05, 13
 _MOST_COUNTED = 160  # outputs that a test wants to be large, at most
 _JUMP_LOOKS = 3  # at curves by jumps, each with thresholds nearer to those that are asked for
 _HELPS = 0.8  # part of a width that a first curve has to leave at most, for a second one
@@ -95,6 +97,16 @@ def _located(curve: Curve, question: Question) -> tuple[float, ...]:
     return tuple(t for t in found if np.isfinite(t))
 
 
+def _between(own: Question, results: dict[str, Bracket], row: int) -> tuple[float, ...]:
+    """Thresholds between both sides of what is a threshold itself, where these are near."""
+    found: list[float] = []
+    for quantity, _ in own.asked:
+        low, high = (float(side[row]) for side in results[quantity.name])
+        if quantity.unit == "nats" and high * (1.0 - _NEAR) < low < high < np.inf:
+            found += list(np.linspace(low, high, _PLACES))
+    return tuple(found)
+
+
 class Long(NamedTuple):
     """Which settings are answered without a lattice, arrays over settings.
 
@@ -153,9 +165,9 @@ def answer(groups: Groups, rows: Int[np.ndarray, " rows"], question: Question) -
                 curves[i] = closed_forms.oriented(curve, question.adjacency)
                 for name, bracket in closed_forms.read([curves[i]], own).items():
                     _narrow(results[name], i, bracket)
-                if _worst(results, own, i) <= 1.0:
+                if worst(results, own, i) <= 1.0:
                     break
-                located = _located(curves[i], own)
+                located = _located(curves[i], own) + _between(own, results, i)
     none, executors = np.zeros(number, np.int64), np.full(number, NO_EXECUTOR, object)
     kept = curves if question.keep else []
     return Answer(results, none, [None] * number, kept, executors)
@@ -196,16 +208,16 @@ def _narrow_by_moments(
 ) -> None:
     located: tuple[float, ...] = ()
     for finer in ((1, 1), _FINER):
-        before = _worst(results, own, row)
+        before = worst(results, own, row)
         if before <= 1.0:
             return
         curve = _curve(groups, row, _reach(own, located), own.rtol, finer)
         curve = closed_forms.oriented(curve, own.adjacency)
         for name, bracket in closed_forms.read([curve], own).items():
             _narrow(results[name], row, bracket)
-        if not _worst(results, own, row) <= _HELPS * before:
+        located = _located(curve, own) + _between(own, results, row)
+        if not (worst(results, own, row) <= _HELPS * before or len(located) > 1):
             return
-        located = _located(curve, own)
 
 
 def jumps_tell(groups: Groups, question: Question) -> Bool[np.ndarray, " settings"]:
@@ -247,12 +259,12 @@ def narrow_by_jumps(groups: Groups, row: int, own: Question, results: dict[str, 
     with np.errstate(all="ignore"):
         thresholds = limit_plan.jump_thresholds(jumps)
         for _ in range(_JUMP_LOOKS):
-            before, at = _worst(results, own, row), _about(thresholds, own, results, row)
+            before, at = worst(results, own, row), _about(thresholds, own, results, row)
             curve = jump_sides.both_sides(jumps, at, _MOST_COUNTED, parts, limit_plan.jump_places)
             curve = closed_forms.oriented(curve, own.adjacency)
             for name, bracket in closed_forms.read([curve], own).items():
                 _narrow(results[name], row, bracket)
-            left = _worst(results, own, row)
+            left = worst(results, own, row)
             if left <= 1.0 or not left <= _HELPS * before:
                 return
             # (what the others say is known by now)
@@ -298,12 +310,3 @@ def _jumps(groups: Groups, row: int) -> Jumps | None:
 def _narrow(known: Bracket, row: int, found: Bracket) -> None:
     known.lower[row] = np.fmax(known.lower[row], found.lower[0])
     known.upper[row] = np.fmin(known.upper[row], found.upper[0])
-
-
-def _worst(results: dict[str, Bracket], question: Question, row: int) -> float:
-    """Width over the width promised, of the widest quantity of one setting."""
-    excess = [
-        quantity.excess(take(results[quantity.name], [row]), question.rtol)[0]
-        for quantity, _ in question.asked
-    ]
-    return float(np.max(excess, initial=0.0))

@@ -22,7 +22,7 @@ from jaxgdp.quantities.registry import REGISTRY
 def _curve(run):
     parts = GaussianParts(np.float64(np.sqrt(run.steps) / run.sigma), np.float64(0.0))
     with np.errstate(all="ignore"):
-        return seldom_sampled.both_sides(run, parts, 1e-3)
+        return seldom_sampled.both_sides(run, parts)
 
 
 def _numbers(run, adjacency, asked):
@@ -97,6 +97,48 @@ def test_two_random_steps_by_integration(seed):
     _two_steps_agree(10.0 ** rng.uniform(-0.8, 1.7), 10.0 ** rng.uniform(-9.0, -0.1))
 
 
+def _log_two_steps(sigma, p, epsilon, order, nodes):
+    """log δ of two steps, however small."""
+    tau = 1.0 / sigma
+    z = np.linspace(-38.0, tau + 38.0, nodes)
+    first = np.logaddexp(np.log1p(-p), np.log(p) + tau * (z - 0.5 * tau))
+    side, call = (1.0, _call) if order == "remove" else (-1.0, _put)
+    strike = np.expm1(np.minimum(side * epsilon - first, 700.0)) / p + 1.0
+    log_value = np.log(p) + np.where(side > 0.0, first, epsilon + first)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        log_value = log_value + np.log(call(strike, tau)) - 0.5 * z * z
+    some = np.isfinite(log_value)
+    return np.logaddexp.reduce(log_value[some]) + np.log((z[1] - z[0]) / np.sqrt(2.0 * np.pi))
+
+
+def _deep_tails_agree(sigma, p, depth):
+    """δ where a step lies so many standard deviations out, removing a record."""
+    run = Run(sigma, p, 2)
+    epsilon = float(np.log1p(-np.expm1(-run.log_never) * np.expm1(depth / sigma)))
+    exact, rough = (_log_two_steps(sigma, p, epsilon, "remove", n) for n in (60_001, 40_001))
+    low, high = (
+        float(np.log(side[0])) for side in _numbers(run, "remove", [("delta", epsilon)])["delta"]
+    )
+    room = 3.0 * abs(exact - rough) + 1e-10
+    assert low <= exact + room
+    assert exact - room <= high
+    return exact, high - low
+
+
+@pytest.mark.parametrize(("sigma", "p", "depth"), [(3.3, 2e-4, 25.0), (0.7, 1e-3, 31.0)])
+def test_deep_tails_of_two_steps(sigma, p, depth):
+    exact, width = _deep_tails_agree(sigma, p, depth)
+    assert -600.0 < exact < -250.0
+    assert width < 0.6
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(60))
+def test_random_deep_tails_of_two_steps(seed):
+    rng = np.random.default_rng([7, seed])
+    _deep_tails_agree(10.0 ** rng.uniform(-0.5, 1.7), 10.0 ** rng.uniform(-6.0, -0.3), 28.0)
+
+
 @pytest.mark.parametrize("run", [Run(0.4, 1e-5, 1000), Run(3.0, 1e-8, 77), Run(20.0, 1e-7, 10**7)])
 def test_masses_and_means_add_up(run):
     for law in (laws.dominating(run), laws.attack(run)):
@@ -113,6 +155,8 @@ def test_masses_and_means_add_up(run):
         (0.3, 0.6, 24),
         pytest.param(0.0723, 2.06e-4, 94858, marks=pytest.mark.nightly),
         pytest.param(0.15, 1e-6, 12 * 10**6, marks=pytest.mark.nightly),
+        pytest.param(0.0501, 2.67e-5, 14153329, marks=pytest.mark.nightly),
+        pytest.param(0.0801, 0.8, 250, marks=pytest.mark.nightly),
     ],
 )
 def test_a_record_that_is_all_but_certainly_sampled(sigma, p, steps):
@@ -166,7 +210,7 @@ def test_no_more_jumps_than_are_counted():
         most = laws.most_jumps(run)
         likely = [comb(number, j) * p**j * (1 - p) ** (number - j) for j in range(most + 1)]
         share = 1 - likely[0]
-        assert 1 - sum(likely) <= share * Fraction(1, 10**120)
+        assert 1 - sum(likely) <= share * Fraction(1, 10**290)
 
 
 @pytest.mark.parametrize(

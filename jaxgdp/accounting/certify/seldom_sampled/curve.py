@@ -17,21 +17,21 @@ from . import laws
 from .laws import Law
 from .layout import Run
 
-_LEAST_TPR, _LEAST_FPR = math.log(1e-100), math.log(1e-280)  # of tests that are kept
+# of tests that are kept, absolute or given the record
+_LEAST_TPR, _LEAST_MASS, _LEAST_FPR = math.log(1e-275), math.log(1e-280), math.log(1e-280)
 _ROOM = 8.0  # units of what half a dozen operations make of a log, for its size and 1
 
 
-def both_sides(run: Run, parts: GaussianParts, rtol: float) -> Curve:
+def both_sides(run: Run, parts: GaussianParts, finer: int = 1) -> Curve:
     """Both sides of the curve of a run, in the order of removing a record.
 
     Args:
         run: with a sampling probability below 1.
         parts: the Gaussian curves that its curve lies between.
-        rtol: relative width that what is read off shall have; it decides the number of points.
+        finer: how many times as many points there are as for an accuracy of 1e-3, a power of two.
 
     Method: docs/method/seldom.md#seldom-share
     """
-    finer = 1 if rtol >= 0.99e-3 else 2 if rtol >= 0.99e-4 else 4
     above, below = laws.dominating(run, finer), laws.attack(run, finer)
     infinite = above.log_m_plus - _log_mean(run), above.log_p_minus
     plus, minus, below_plus, below_minus = halves(
@@ -39,8 +39,8 @@ def both_sides(run: Run, parts: GaussianParts, rtol: float) -> Curve:
     )
     found = [
         _removed(plus, run, 1.0),
-        _with_end(_added(minus, run, 1.0), run, above.log_p_minus),
-        _removed(_kept(below_plus), run, -1.0),
+        _with_end(_added(minus, run, 1.0), run, above),
+        _removed(_kept(below_plus, _LEAST_MASS - _log_mean(run)), run, -1.0),
         _added(_kept(below_minus), run, -1.0),
     ]
     return Curve(*padded(found), *parts)
@@ -67,10 +67,18 @@ def _achieved_columns(law: Law, run: Run) -> Columns:
     return Columns(log_q - law.log_p, law.log_p, log_q, law.error, law.near)
 
 
-def _kept(half: Vertices) -> Vertices:
-    """Tests of which no rate is so small that what was not counted matters."""
-    deep = (half.log_tpr < _LEAST_TPR) | (half.log_alpha < _LEAST_FPR)
-    return half._replace(used=half.used & ~deep, above_noise=half.above_noise & ~deep)
+def _kept(half: Vertices, least: float = -math.inf) -> Vertices:
+    """Tests of which no rate is so small that what was not counted matters, with what was not
+    counted in rates from above.
+    """
+    deep = (half.log_tpr < max(_LEAST_TPR, least)) | (half.log_alpha < _LEAST_FPR)
+    faint = math.log(laws.FAINT)
+    return half._replace(
+        log_alpha=np.minimum(np.logaddexp(half.log_alpha, faint), 0.0),
+        log_beta=np.minimum(np.logaddexp(half.log_beta, faint), 0.0),
+        used=half.used & ~deep,
+        above_noise=half.above_noise & ~deep,
+    )
 
 
 def _mixture(log_share: float, log_never: float, base: Array, other: Array) -> Array:
@@ -125,16 +133,22 @@ def _added(half: Vertices, run: Run, side: float) -> Vertices:
     return done
 
 
-def _with_end(half: Vertices, run: Run, log_p_minus: float) -> Vertices:
+def _with_end(half: Vertices, run: Run, above: Law) -> Vertices:
     """With what has a loss of −∞ given the record, where the mixture has log(1 − π): a vertex of
     its own, beyond which there is nothing.
     """
     assert half.at is not None  # losses are not equally far apart
     none = run.log_never * (1.0 + _ROOM * UNIT)
+    # (which may be all but the rest: a sum with one rounding of a log for each mass)
+    deepest = float(np.max(np.abs(above.log_p), initial=0.0))
+    slack = above.error + (len(above.log_p) + 4.0) * (deepest + 4.0) * UNIT
+    rest = np.logaddexp.reduce(above.log_p, initial=-np.inf) - np.log1p(slack)
+    log_beta = np.maximum(log1mexp(np.array([above.log_p_minus])), min(rest, 0.0))
+    log_tpr = np.minimum(np.array([above.log_p_minus]), _outward(log1mexp(log_beta), 1.0))
     rates = {
-        "log_alpha": _outward(np.array([log_p_minus - none]), -1.0),
-        "log_tpr": np.array([log_p_minus]),
-        "log_beta": log1mexp(np.array([log_p_minus])),
+        "log_alpha": _outward(log_tpr - none, -1.0),
+        "log_tpr": log_tpr,
+        "log_beta": log_beta,
         "used": np.ones(1, bool),
         "above_noise": np.ones(1, bool),
     }

@@ -13,17 +13,17 @@ from scipy.special import ndtr
 from ....mechanisms.random_allocation import dyadic_sum
 from ....numerics.errors import NORMAL_END, SELDOM, UNIT
 from ....numerics.shapes import Array, Float
-from .layout import Plan, Run
+from .layout import FULL, Plan, Run
 
 _GAUSS = np.polynomial.legendre.leggauss(12)
 _NODES = np.concatenate([0.25 + 0.25 * _GAUSS[0], 0.75 + 0.25 * _GAUSS[0]])  # on (0, 1)
 _WEIGHTS = np.tile(0.25 * _GAUSS[1], 2) / math.sqrt(2.0 * math.pi)
 _STEEPEST = 10.0  # how far the log of an integrand may move in a cell
 _LOG_UNITS, _NODE_UNITS = SELDOM
-_DROPPED = 1e-140  # Q-mass of a point that is not worth keeping
-_SAME_LABEL = 1e-130  # mass given the record of labels far up that are one label
-LOST = 1e-290  # of the null's mass, of all products that are no doubles
-_FAINT = 1e-120  # share of all runs with the record that have it too often to be counted
+_DROPPED = 1e-295  # Q-mass of a point that is not worth keeping
+_SAME_LABEL = 1e-285  # mass given the record of labels far up that are one label
+LOST = 1e-300  # of the null's mass, of all products that are no doubles
+FAINT = 1e-290  # share of all runs with the record that have it too often to be counted
 
 
 class Law(NamedTuple):
@@ -67,7 +67,7 @@ def most_jumps(run: Run) -> int:
     Method: docs/method/seldom.md#seldom-above
     """
     mean, j, log_rest = run.p * run.steps, 0, 0.0
-    while log_rest + mean > math.log(_FAINT) - 1.0 and j < run.steps:
+    while log_rest + mean > math.log(FAINT) - 1.0 and j < run.steps:
         j += 1
         log_rest += math.log(mean / (j + 1.0))
     return max(j, 1)
@@ -101,8 +101,8 @@ def dominating(run: Run, finer: int = 1) -> Law:
     q[:-1] += np.sum(mass * down, axis=1)
     q[1:] += np.sum(mass * up, axis=1)
     units = _LOG_UNITS * float(np.max(z * z) + np.max(x)) + _NODE_UNITS
-    # what lies beyond the points goes to both infinities, but below the first one to it and 0,
-    # where that is one
+    # what lies above the points goes to both infinities, and below the first one to it and 0, where
+    # that is a point
     odds = math.exp(run.log_odds)
     low, below = float(ndtr(z[0])), odds * float(ndtr(z[0] - run.tau))
     minus = float(ndtr(-z[-1]))
@@ -113,21 +113,25 @@ def dominating(run: Run, finer: int = 1) -> Law:
         x, q = np.append(0.0, x), np.append(low - share, q)
         units += NORMAL_END * (1.0 + low / (low - share))
     else:
-        minus, plus = minus + low, plus + low + below
+        # (its Q-mass at the first point, and what P has too much at no Q-mass at all)
+        q[0] += low + below
+        minus += low * -math.expm1(-x[0])
+        units += NORMAL_END * (low + below) / q[0]
     start = dyadic_sum.spread(layout, np.asarray(x), q[None], units * UNIT, 0.0)
     total = _power(_Above(start, minus, plus), run.steps, lambda a, b, n: _join(plan, a, b, n))
     s, (q,) = total.law.flat()
     minus, plus = total.minus, total.plus
+    # (where the sum is 0 there is no mass given the record)
     some = s > 0.0
-    minus += float(np.sum(q[~some] * np.exp(-s[~some])))
-    plus += float(np.sum(q[~some]))
+    minus += float(np.sum(q[~some]))
     s, q = s[some], q[some]
     logs = float(np.max(x)) + abs(run.log_odds) + run.tau * (40.0 + run.tau)
     near = (_LOG_UNITS * logs + _NODE_UNITS) * UNIT * most_jumps(run)
-    faint = _FAINT * math.expm1(run.log_never)
+    faint = max(FAINT * math.expm1(run.log_never), LOST)
     with np.errstate(divide="ignore"):
         log_q = np.log(q)
-        ends = np.log(minus * (1.0 + 1e-9)), np.log(plus * (1.0 + 1e-9) + faint)
+        room = (1.0 + 1e-9) * (1.0 + total.law.error)
+        ends = min(np.log(minus * room + LOST), 0.0), np.log(plus * room + faint)
     return Law(
         s, log_q - s, log_q + np.log(-np.expm1(-s)), *map(float, ends), total.law.error, near
     )
@@ -175,16 +179,19 @@ def attack(run: Run, finer: int = 1) -> Law:
     first, last, width, node = _cells(run, between)
     x, z = x[first : last + 2], between[first : last + 1]
     mass = _WEIGHTS * width[:, None] * np.exp(-0.5 * node * node)
-    ratio = np.exp(run.tau * (node - 0.5 * run.tau))
+    ratio = np.exp(np.minimum(run.tau * (node - 0.5 * run.tau), 700.0))
+    # (where the null's mass is no double, that of the other is one of its own)
+    own = _WEIGHTS * width[:, None] * np.exp(-0.5 * (node - run.tau) ** 2)
     odds = math.exp(run.log_odds)
-    inside = np.sum(mass, axis=1), np.sum(mass * ratio, axis=1)
+    inside = np.sum(mass, axis=1), np.sum(np.where(node < FULL, mass * ratio, own), axis=1)
     ends = (ndtr(z[0]), ndtr(-z[-1])), (ndtr(z[0] - run.tau), ndtr(run.tau - z[-1]))
     p, m = (
         np.concatenate([[low], part, [high]])
         for part, (low, high) in zip(inside, ends, strict=True)
     )
     masses = np.stack([p, odds * m])
-    units = _LOG_UNITS * float(np.max(z * z)) + _NODE_UNITS
+    far = np.where(z < FULL, np.abs(z), np.maximum(np.abs(z - run.tau), FULL))
+    units = _LOG_UNITS * float(np.max(far * far)) + _NODE_UNITS
     exponent = run.tau * (float(np.max(np.abs(z))) + run.tau) + abs(run.log_odds)
     apart = (_LOG_UNITS * exponent + 2.0 * _NODE_UNITS + NORMAL_END) * UNIT
     start = dyadic_sum.spread(layout, np.asarray(x), masses, (units + NORMAL_END) * UNIT, apart)
@@ -199,8 +206,6 @@ def attack(run: Run, finer: int = 1) -> Law:
 
     law = _power(_Below(start), run.steps, join).law
     s, (p, m) = law.flat()
-    m = m.copy()
-    m[np.argmin(s)] += _FAINT * math.expm1(run.log_never)
     with np.errstate(divide="ignore"):
         log_p, log_m = np.log(p + LOST), np.log(m)
     return Law(s, log_p, log_m, -np.inf, -np.inf, law.error, law.apart * most_jumps(run))

@@ -13,19 +13,23 @@ from scipy.special import log_ndtr
 from ....mechanisms.random_allocation import dyadic_sum
 from ....numerics.shapes import Array, Float
 
-MOST_EXPECTED = 30.0  # times that a record is sampled, that this serves
+# −log of the probability that a record is never sampled, up to which this serves: its inverse, and
+# the masses given the record that it multiplies, are doubles
+_RARELY_NONE = 500.0
 _MOST_STEPS = 1e12  # beyond, the rounding of single masses is all that is left
 _LEAST_NOISE = 0.03  # below, a step lies farther out than doubles have probabilities
 _LEAST_RATE, _LEAST_SUM = 1e-130, 1e-250  # whose squares, and parts of which, are doubles
 _CORE, _OCTAVE = 512, 256  # points of the finest level on either side, and of an octave
 _FINE = 90.0  # points per standard deviation of the body
 _LEAST = 100.0  # −log of the probability that no sum is smaller than what the lattice resolves
-# standard deviations of one step, above and below: beyond the first there are no doubles with all
+_TINY = 1e-9  # part of the share of runs with the record that a sum is told from 0 by
+# standard deviations of one step, above and below: within the first there are doubles with all
 # digits, beyond the second there is 1e-149
-_REACH, _BELOW = 37.0, -26.0
-_BEYOND = 25.0  # of those past a step with the record: 1e-138
+FULL, _BELOW = 37.0, -26.0
+_BEYOND = 25.0  # of those past a step with the record in a long run: 1e-138
+_LONG = 2**21  # steps; in each of them the error of a mass is that of the farthest one
 # of z, by which moments are estimated
-_Z = np.linspace(-_REACH, _REACH, 15_201)
+_Z = np.linspace(-FULL, FULL, 15_201)
 _W = np.exp(-0.5 * _Z * _Z) * (_Z[1] - _Z[0]) / math.sqrt(2.0 * math.pi)
 
 
@@ -81,8 +85,14 @@ def serves(run: Run) -> bool:
         _LEAST_NOISE <= run.sigma < math.inf
         and _LEAST_RATE < run.p < 0.9
         and 2 <= run.steps <= _MOST_STEPS
-        and run.p * run.steps <= MOST_EXPECTED
+        and run.log_never <= _RARELY_NONE
     )
+
+
+def work(run: Run, finer: int) -> float:
+    """About how many products its sums take, in a few units."""
+    points = len(Plan.of(run).points()[0])
+    return points * _CORE * finer**2 * math.log2(run.steps)
 
 
 class Plan(NamedTuple):
@@ -113,7 +123,9 @@ class Plan(NamedTuple):
 
         mean, variance = body(0.1)
         z = float(np.interp(-_LEAST / run.steps, log_ndtr(_Z), _Z))
-        least = max(float(run.log_ratio(np.array(z))), _LEAST_SUM)
+        # (what is far smaller than the share of runs with the record is told from 0 by nobody)
+        share = -math.expm1(-run.log_never)
+        least = max(float(run.log_ratio(np.array(z))), _LEAST_SUM, _TINY * share)
         return cls(run, finer, mean, variance, body(10.0)[1], least)
 
     @functools.cache  # noqa: B019 (a plan is small, and seldom made)
@@ -140,7 +152,8 @@ class Plan(NamedTuple):
 
     def points(self) -> tuple[Float[Array, " points"], Float[Array, " points"]]:
         """Points of one log(1 + ρV) above 0, as far as they matter, and z there."""
-        top = min(self.run.tau + _BEYOND, _REACH)
+        tau = self.run.tau
+        top = tau + FULL if self.run.steps <= _LONG else min(tau + _BEYOND, FULL)
         x = self.layout(1).between(0.0, float(self.run.log_ratio(np.array(top))))
         z = self.run.place(x[x > 0.0])
         inside = z >= _BELOW
