@@ -51,7 +51,7 @@ docs:  ## the documentation, in out/docs; a warning is an error
 registry: $(VENV)/.ready  ## docs/registry.md, with every number computed again
 	$(BIN)/python docs/make_registry.py
 
-proofs: $(VENV)/.ready  ## docs/proofs.md, with every number proven again; takes minutes
+proofs: $(VENV)/.ready  ## docs/proofs.md, with every number proven again; six minutes of one core where all are
 	$(BIN)/python docs/make_proofs.py
 
 gallery: $(VENV)/.ready  ## the figures of the gallery, minutes

@@ -109,12 +109,13 @@ class FixedSize(Mechanism):
                 np.log1p(q * np.expm1(np.minimum(epsilon, 30.0))),
                 epsilon + np.log(q + (1.0 - q) * np.exp(-epsilon)),
             )
-        beta = np.exp(subsampled - epsilon)
+        # β = q + (1 − q)·e^{−ε}; where nearly all records are drawn, 1 − β is no difference of it
+        beside = ((size - batch) / size)[..., None] * -np.expm1(-epsilon)
         far, close = (
             np.asarray(gdp.delta(epsilon=epsilon, mu=np.broadcast_to(m, epsilon.shape)), float)
             for m in (mu[..., None], near / sigma[..., None])
         )
-        delta = q * ((1.0 - beta) * far + beta * close)
+        delta = q * (beside * far + (1.0 - beside) * close)
         delta = np.minimum(delta * (1.0 + 4.0 * CLOSED_FORM) + 1e-300, 1.0)
         found = FromProfile(subsampled, delta).canonical()
         precision = (near / sigma) ** 2 * (1.0 + 4.0 * PRECISION)

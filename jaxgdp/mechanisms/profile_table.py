@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -16,6 +17,10 @@ _LADDER = np.concatenate([[0.0], np.geomspace(1e-4, 4000.0, 60)])  # ε of a fir
 _FAINTEST = 1e-50  # δ below which a profile is not followed
 _POINTS, _FAR_POINTS = 900, 150  # of a profile in one order, evenly in the depth, up to and beyond
 _NEAR = 8.5  # the depth of δ = 1e-16
+_LARGEST = 700.0  # ε whose exponential is a double
+_THINNER = 12  # times that the points of a profile are halved in number, at most
+# of a profile of which nothing but 1 is known
+ALL = Table(np.zeros(1), np.full(1, 1e-300), np.full(1, 1e-300), 1.0, 1.0, 0.0)
 
 
 class Profile(NamedTuple):
@@ -77,15 +82,29 @@ def table_of(profile: Profile) -> Table:
     whole = float(profile.delta[0, 0])
     if whole <= _FAINTEST:
         return NOTHING
-    (up, call), (down, put) = (
-        _until_flat(profile.epsilon[1:], profile.delta[order, 1:]) for order in (0, 1)
-    )
-    losses = np.concatenate([-down[::-1], [0.0], up])
-    none = np.zeros_like
+    up, call = _until_flat(profile.epsilon[1:], profile.delta[0, 1:])
+    down, put = _until_flat(profile.epsilon[1:], profile.delta[1, 1:])
+    # (a pair of fewer bounds dominates as well: next to each other some differ by their rounding)
+    for every in 2 ** np.arange(_THINNER):
+        some = slice(every - 1, None, every)
+        with contextlib.suppress(ArithmeticError), np.errstate(all="ignore"):
+            found = _hull(whole, (up[some], call[some]), (down[some], put[some]))
+            if len(found.loss):
+                return found
+    return ALL
+
+
+def _hull(whole: float, up: tuple[Array, Array], down: tuple[Array, Array]) -> Table:
+    """The pair of bounds on δ at 0 and, of each order, at ε > 0.
+
+    Raises:
+        ArithmeticError: rounding has broken the hull.
+    """
+    (e, call), (f, put) = ((x[x < _LARGEST], delta[x < _LARGEST]) for x, delta in (up, down))
     return hull(
-        losses,
-        np.concatenate([none(put), [whole], call]),
-        np.concatenate([(put * np.exp(-down))[::-1], [whole], none(call)]),
+        np.concatenate([-f[::-1], [0.0], e]),
+        np.concatenate([np.zeros_like(put), [whole], call]),
+        np.concatenate([(put * np.exp(-f))[::-1], [whole], np.zeros_like(call)]),
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from .. import gdp
-from ..numerics.errors import CLOSED_FORM, THRESHOLD
+from ..numerics.errors import CLOSED_FORM, THRESHOLD, UNIT
 from ..numerics.pytree import check_fields, default, pytree
 from ..numerics.shapes import Array, ArrayLike, Parameter
 from ..numerics.validation import finite, known, positive, truth, whole_up_to
@@ -24,6 +24,7 @@ from .profile_table import follow, table_of
 
 MOST_CELLS = 64
 _DEEPEST, _ROUNDED = 12.0, 3000  # of counts in an attack: reach in σ, and outputs told apart
+_CLEAREST = 30.0  # μ of counts in an attack, at most
 
 
 @pytree
@@ -114,13 +115,18 @@ class _Thresholded(Mechanism):
         members = []
         for new in sorted({0.0, 1.0, 2.0, float(np.max(cells) // 2), float(np.max(cells))}):
             own = np.minimum(new, cells)
-            seen = -np.expm1(own * np.log1p(-shown))
+            # (a coin has to have a side that it shows on both data sets)
+            seen = np.minimum(-np.expm1(own * np.log1p(-shown)), 1.0 - UNIT)
             members.append(FixedNewCells(self._noise(), cells - own, seen))
         return tuple(members)
 
 
 def _counts(mu: float) -> Table:
-    """Gaussian counts in known cells, rounded: what an attack beside other mechanisms counts on."""
+    """Gaussian counts in known cells, rounded: what an attack beside other mechanisms counts on.
+
+    Of hardly any noise, those with more: laws that share no output are no table.
+    """
+    mu = min(mu, _CLEAREST)
     inside = np.linspace(0.5 * mu - _DEEPEST, 0.5 * mu + _DEEPEST, _ROUNDED)
     z = np.concatenate([[-np.inf], inside, [np.inf]])
     masses = []

@@ -29,7 +29,8 @@ from .laws import (
 )
 from .uses import Lattice, Use
 
-_LONGEST = 1 << 20  # points of a law that stays on a lattice of its own
+# points of a law that stays on a lattice of its own: of a first look, and of the finest one
+_LONG, _LONGEST = 1 << 16, 1 << 20
 _SHORTEST = 64  # points below which a law is not moved to a wider lattice
 
 
@@ -56,12 +57,19 @@ class Effort:
         bits: masses are multiples of 2^−bits.
         grain: a probability that matters to nobody.
         deadline: when to give up, by ``clock``.
+        finer: number of looks before.
     """
 
     variance: float
     bits: int
     grain: Fraction
     deadline: float
+    finer: int = 0
+
+    @property
+    def longest(self) -> int:
+        """Points of a law that stays on a lattice of its own."""
+        return min(_LONG << 2 * min(self.finer, 8), _LONGEST)
 
     def check_time(self) -> None:
         """Raises OutOfTime after the deadline."""
@@ -179,7 +187,7 @@ class _Composing:
         """Whether a lattice of twice the spacing adds no more than a move may."""
         number = len(pair.upper.masses)
         if self.exact:
-            return number > _LONGEST
+            return number > self.effort.longest
         spacing = 2.0 * float(pair.upper.grid.spacing)
         share = self.share / (_doublings(part.count) + 2)
         return number > _SHORTEST and copies * spacing**2 / 8.0 <= share

@@ -215,9 +215,9 @@ class Finder:
                     if self.listed:
                         raise
                     self.exact, variance = False, _FALLBACK * self.variance
-                    found = self._composed(bits, variance, deadline)
+                    found = self._composed(bits, variance, deadline, finer)
             else:
-                found = self._composed(bits, variance, deadline)
+                found = self._composed(bits, variance, deadline, finer)
         found.seconds = clock() - started
         return found
 
@@ -259,7 +259,7 @@ class Finder:
 
     def _half(self, order: str, effort: Effort) -> Composed:
         """Rows of one order, with spacing and number of points of the law; composed once."""
-        key = order, effort.bits, effort.variance, effort.grain
+        key = order, effort.bits, effort.variance, effort.grain, effort.longest
         if key not in self.halves:
             laws = compose(self.parts, order, effort)
             half = Half(polygon(laws.upper), tests(laws.lower), self._largest(order))
@@ -277,9 +277,9 @@ class Finder:
             total += part.count * largest
         return total
 
-    def _composed(self, bits: int, variance: float, deadline: float) -> Look:
+    def _composed(self, bits: int, variance: float, deadline: float, finer: int) -> Look:
         grain = Fraction(self.question.smallest) / 10**6 / 4 ** max(0, bits - self.bits(0))
-        effort = Effort(variance, bits, grain, deadline)
+        effort = Effort(variance, bits, grain, deadline, finer)
         halves, spacing, points = {}, 0.0, 0
         kept: dict[str, Composed] = {}
         for order in self._orders():

@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ...numerics.errors import AT_INFINITY, EXP, UNIT
-from ...numerics.normal import log_sub
+from ...numerics.normal import log1mexp, log_sub
 from ...numerics.shapes import Array, Float
 from ...pairs.cells import Cells
+from .discretisation import WIDEST
 
 
 class DiscretePair(NamedTuple):
@@ -56,17 +57,14 @@ def dominating_pair(cells: Cells, ell: Float[Array, " points"]) -> DiscretePair:
         ell: increasing points.
 
     Method: docs/method/limit.md#finite-pairs
+    Method: docs/method/limit.md#wide-cells
     """
     log_x, log_y = np.asarray(cells.log_x, float), np.asarray(cells.log_y, float)
-    up = np.asarray(cells.up, float)
-    with np.errstate(divide="ignore"):
-        moved = np.concatenate([[0.0], np.log(up), [-np.inf]])
-        stays = np.concatenate([np.log1p(-up), [0.0]])
     at_first = min(log_y[0] - ell[0], log_x[0])
-    below = np.concatenate([[at_first], log_x[1:-1]]) + moved[:-1]
-    log_p = np.logaddexp(below, log_x[1:] + stays)
+    split = _split(cells, ell)
+    log_p = np.logaddexp(np.append(at_first, split.up), np.append(split.stays, log_x[-1]))
     roundoff, jitter = (_larger_neighbour(a) for a in (cells.roundoff, cells.jitter))
-    error = UNIT * (roundoff + jitter + 4.0) + float(cells.uncertain)
+    error = UNIT * (roundoff + jitter + 4.0) + float(cells.uncertain) + np.append(0.0, split.error)
     q_plus = float(np.exp(log_sub(log_y[-1], log_x[-1] + ell[-1])))
     p_minus = float(np.exp(log_sub(log_x[0], at_first)))
     units = np.broadcast_to(np.asarray(cells.roundoff, float), log_x.shape)
@@ -76,6 +74,37 @@ def dominating_pair(cells: Cells, ell: Float[Array, " points"]) -> DiscretePair:
     columns, some = (ell, log_p, error, np.zeros_like(ell)), log_p > -np.inf
     beyond = p_minus, q_plus, p_counted, q_counted
     return DiscretePair(*(c[some] for c in columns), *beyond)
+
+
+class _Split(NamedTuple):
+    """Of each cell between two points, the logs of the P-mass that moves up and of what stays, and
+    a bound on the relative error of the first beside those of the cell's masses."""
+
+    up: Float[Array, " cells"]
+    stays: Float[Array, " cells"]
+    error: Float[Array, " cells"]
+
+
+def _split(cells: Cells, ell: Float[Array, " points"]) -> _Split:
+    """By the shares of the cells; in a cell from a to b so wide that its share may be no double, by
+    the logs of its masses: e^{−b}·(y − e^a·x) moves up.
+    """
+    log_x, log_y = (np.asarray(a, float)[1:-1] for a in (cells.log_x, cells.log_y))
+    share, wide = np.asarray(cells.up, float), np.diff(ell) > WIDEST
+    with np.errstate(divide="ignore", invalid="ignore"):
+        up, stays = log_x + np.log(share), log_x + np.log1p(-share)
+        if not np.any(wide):
+            return _Split(up, stays, np.zeros_like(up))
+        low, high = ell[:-1], ell[1:]
+        units = np.asarray(cells.roundoff + cells.jitter, float) + np.zeros(len(ell) + 1)
+        off = 2.0 * UNIT * (units[1:-1] + 4.0 + np.abs(log_y) + np.abs(log_x) + np.abs(low))
+        off = off + 2.0 * float(cells.uncertain)
+        # (y/x is at least e^a: what rounding leaves below is no more than it may be above)
+        above = np.maximum(np.where(log_x > -np.inf, log_y - log_x - low, np.inf), off)
+        none = log_y == -np.inf
+        of_wide = np.where(none, -np.inf, log_y + log1mexp(np.where(none, -1.0, -above)) - high)
+        error = np.where(np.isfinite(above) & wide, off / above, 0.0)
+    return _Split(np.where(wide, of_wide, up), np.where(wide, log_x, stays), error)
 
 
 def _larger_neighbour(a: Array) -> Float[np.ndarray, " points"]:
@@ -101,8 +130,9 @@ def coarsened_pair(cells: Cells, ell: Float[Array, " points"]) -> DiscretePair:
         log_y[-1] = log_sub(log_y[-1], cells.log_q_plus)
     some = (log_x > -np.inf) & (log_y > -np.inf)
     step = np.diff(ell)
-    inside = ell[:-1] + np.log1p(np.asarray(cells.up, float) * np.expm1(step))
     with np.errstate(invalid="ignore"):
+        narrow = np.log1p(np.asarray(cells.up, float) * np.expm1(np.minimum(step, WIDEST)))
+        inside = np.where(step > WIDEST, log_y[1:-1] - log_x[1:-1], ell[:-1] + narrow)
         loss = np.concatenate([log_y[:1] - log_x[:1], inside, log_y[-1:] - log_x[-1:]])
     units = np.asarray(cells.roundoff, float) + np.asarray(cells.jitter, float)
     error = UNIT * (units + 4.0) + float(cells.uncertain)

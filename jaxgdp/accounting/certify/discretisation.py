@@ -16,7 +16,7 @@ from ...numerics.normal import log_sub
 from ...numerics.shapes import Array, Bool, Float
 from ...pairs.cells import Cells, left_over
 
-_WIDEST = 600.0  # nats of a cell, beyond which e^{−width} is next to no double
+WIDEST = 600.0  # nats of a cell, beyond which e^{−width} is next to no double
 _FARTHEST = 300.0  # nats that exponents of both totals may reach
 _ROW = 8  # masses that are added one after the other
 
@@ -318,7 +318,7 @@ def _too_wide(log_y: Float[Array, " cells"], ell: Float[Array, " points"]) -> Fl
 
     Method: docs/method/dominating.md#split
     """
-    return xp.sum(xp.where(xp.diff(ell) > _WIDEST, (1.0 + AT_INFINITY) * xp.exp(log_y[1:-1]), 0.0))
+    return xp.sum(xp.where(xp.diff(ell) > WIDEST, (1.0 + AT_INFINITY) * xp.exp(log_y[1:-1]), 0.0))
 
 
 def _total_of_dominating(

@@ -19,6 +19,7 @@ from ...numerics.shapes import Array, Float
 from .discrete_pairs import DiscretePair
 
 _OVERFLOW = 600.0  # log of a moment beyond which it is so large that nothing cancels in it
+_SMALL = -0.7  # log of a moment below which 1 less what it lacks would cancel
 _AT_ONCE = 2**19  # numbers in an array
 
 
@@ -120,13 +121,17 @@ def _single(pair: DiscretePair, tilt: Float[Array, " tilts"]) -> _Single:
     """Moments of one use at some tilts."""
     top = np.max(pair.log_p + tilt[:, None] * pair.loss, axis=-1)
     far = top > _OVERFLOW
-    if not np.any(far):
-        return _near(pair, tilt)
     found = [np.empty(len(tilt)) for _ in _Single._fields]
-    for some, moments in ((far, _far), (~far, _near)):
-        if np.any(some):
-            for column, part in zip(found, moments(pair, tilt[some]), strict=True):
-                column[some] = part
+
+    def put(some: Array, moments: _Single) -> None:
+        for column, part in zip(found, moments, strict=True):
+            column[some] = part
+
+    if not np.all(far):
+        put(~far, _near(pair, tilt[~far]))
+        far |= ~far & ~(found[0] > _SMALL)
+    if np.any(far):
+        put(far, _far(pair, tilt[far]))
     return _Single(*found)
 
 
@@ -181,7 +186,8 @@ def _near(pair: DiscretePair, tilt: Float[Array, " tilts"]) -> _Single:
 
 
 def _far(pair: DiscretePair, tilt: Float[Array, " tilts"]) -> _Single:
-    """Where weights would overflow, their largest is taken out; nothing cancels there."""
+    """Where weights would overflow, or add up to much less than 1, their largest is taken out;
+    nothing cancels there, as all of them are positive."""
     loss, s = pair.loss, tilt[:, None]
     exponent = pair.log_p + s * loss
     each = pair.error + EXP * (4.0 + np.abs(pair.log_p) + np.abs(s * loss))

@@ -166,7 +166,7 @@ def _first(holds: Callable[[float], bool], low: float, high: float, rounds: int)
 
 def _up_to(holds: Callable[[float], bool], start: float, step: float) -> float:
     """A number beyond ``start`` at which something holds, or as far as goes."""
-    while not holds(start + step) and step < _LARGEST_TILT:
+    while not holds(start + step) and 0.0 < step < _LARGEST_TILT:
         step *= 2.0
     return start + step
 

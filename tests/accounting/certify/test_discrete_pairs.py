@@ -3,7 +3,8 @@
 import jax
 import numpy as np
 import pytest
-from scipy.special import log_ndtr
+from scipy.special import gammaln, log_ndtr
+from scipy.stats import binom
 
 import jaxgdp
 from jaxgdp.accounting.certify.discrete_pairs import coarsened_pair, dominating_pair
@@ -65,3 +66,30 @@ def test_every_class_has_both_pairs(name):
     below, above = _both(mechanism)
     for epsilon in _EPSILONS:
         assert _delta(below, epsilon, True) <= _delta(above, epsilon, True) * (1 + 1e-7) + 1e-12
+
+
+@pytest.mark.parametrize("sigma, p", [(3e-4, 0.5), (1e-5, 1e-3), (1e-4, 1.0 - 1e-12)])
+def test_no_mass_is_lost_in_cells_of_thousands_of_nats(sigma, p):
+    for pair in _both(jaxgdp.SubsampledGaussian(sigma, p), 1024):
+        assert np.max(np.diff(pair.loss)) > 2000.0
+        masses, others = np.exp(pair.log_p), np.exp(pair.log_p + pair.loss)
+        slack = 2.0 * float(np.sum(others * (pair.error + pair.loss_error))) + 1e-12
+        assert np.sum(masses) + pair.p_minus == pytest.approx(1.0, abs=slack)
+        assert np.sum(others) + pair.q_plus == pytest.approx(1.0, abs=slack)
+        # Q is N(1, σ²) for a share p of the time, with losses of about 1/(2σ²)
+        assert np.sum(others[pair.loss > 0.3 / sigma**2]) == pytest.approx(p, rel=1e-6)
+
+
+@pytest.mark.parametrize("p", [0.5, 0.9999])
+def test_epsilon_of_hardly_any_noise_is_more_than_counting_shows(p):
+    """Who counts outputs above ½ of T = 10⁵ has TPR Pr[Bin(T, p) ≥ k] and an FPR of at most
+    C(T, k)·Φ(−1/(2σ))^k, k = ⌊pT⌋, and ε(δ) ≥ log(TPR − δ) − log FPR."""
+    sigma, steps, delta = 3e-4, 100_000, 1e-3
+    k = int(p * steps)
+    tpr = float(binom.sf(k - 1, steps, p))
+    ways = gammaln(steps + 1.0) - gammaln(k + 1.0) - gammaln(steps - k + 1.0)
+    least = np.log(tpr - delta) - (ways + k * log_ndtr(-0.5 / sigma))
+    run = jaxgdp.dpsgd(sigma, p, steps)
+    found = jaxgdp.epsilon(run, delta=delta, adjacency="remove")
+    # (what it shows at most is 4 times that: T steps at 1/(2σ²) and their spread)
+    assert least < found.upper < 4.2 * least

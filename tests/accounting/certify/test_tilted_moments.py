@@ -42,3 +42,24 @@ def test_log_moments_hold_those_of_many_digits(sigma, p, s):
     assert found[0] - error <= exact * np.sign(s - 1.0) <= found[1] + error
     assert found[1] - found[0] <= 2e-4 * size + 2.0 * error
     assert error <= 1e-5 * (1.0 + size)
+
+
+@pytest.mark.parametrize("s", [0.3, 0.9, 0.99])
+def test_moments_far_below_1_keep_their_digits(s):
+    """Nearly every loss is log(1 − p) under P; the others, N(0, σ²) next to 1, add e^{(s² −
+    s)/(2σ²)} < e^{−4000} to the moment."""
+    sigma, p = 1e-3, 1.0 - 2.0**-40
+    mechanism = jaxgdp.SubsampledGaussian(sigma, p)
+    ell = loss_points(mechanism, 70.0, 512)
+    with np.errstate(all="ignore"):
+        cells = mechanism.cells(ell, np.inf)
+        for pair in (coarsened_pair(cells, ell), dominating_pair(cells, ell)):
+            found = tilted_sum(Parts(((pair, 1e9),)), np.array([s]))
+            exact = -1e9 * s * 40.0 * np.log(2.0)
+            assert abs(found.log_moment[0] - exact) <= found.log_error[0] <= 1e-9 * abs(exact)
+
+
+def test_many_steps_of_hardly_any_noise_are_told_apart():
+    for p in (0.7, 1.0 - 1e-12):
+        found = jaxgdp.measure(jaxgdp.dpsgd(2e-5, p, 10**7), "advantage")
+        assert found.advantage.lower > 1.0 - 1e-9 and found.status["advantage"] == 0
