@@ -18,6 +18,7 @@ from .shapes import Array, Float
 from .transforms import first_output, one_output
 
 _ROW = 8  # masses that are added one after the other
+_DIFFERENCE = 2.0  # units of Σ w, of the difference of two outputs
 # units of what a sum of masses beyond points is multiplied with: e^{−iθ} − 1 (four) and the product
 # (three)
 _FACTOR = 7.0
@@ -97,7 +98,7 @@ def step_transform(w: Float[Array, "components points"], left: int, size: int) -
     direct, parts = both[:number], both[number:]
     whole, distance = xp.sum(rest, axis=-1), xp.sum(above, axis=-1) + xp.sum(below, axis=-1)
     wound = one_output(size) + (1.0 + w.shape[-1] // size) * UNIT
-    own = (wound + first_output(size)) * whole
+    own = (wound + first_output(size) + _DIFFERENCE * UNIT) * whole
     depth = wound + (max(additions, others) + _FACTOR) * UNIT
     by_parts = (depth * distance)[:, None] * chord(size)
     near = by_parts < own[:, None]

@@ -20,9 +20,22 @@ their factors against ball arithmetic.
 
 from __future__ import annotations
 
-import math
-
 from .errors import FFT, FFT_OUTPUT, UNIT
+
+
+def doublings(size: int) -> int:
+    """log₂ of a length.
+
+    Raises:
+        ValueError: it is no power of two: passes of other numbers are not counted.
+
+    Example:
+        >>> doublings(1024)
+        10
+    """
+    if size < 1 or int(size) & (int(size) - 1):
+        raise ValueError(f"size must be a power of two, got {size!r}")
+    return int(size).bit_length() - 1
 
 
 def all_outputs(size: int) -> float:
@@ -30,7 +43,7 @@ def all_outputs(size: int) -> float:
 
     Method: docs/method/rounding.md#transforms
     """
-    return FFT * math.log2(size) * UNIT
+    return FFT * doublings(size) * UNIT
 
 
 def one_output(size: int) -> float:
@@ -38,7 +51,7 @@ def one_output(size: int) -> float:
 
     Method: docs/method/rounding.md#transforms
     """
-    return FFT_OUTPUT * math.log2(size) * UNIT
+    return FFT_OUTPUT * doublings(size) * UNIT
 
 
 def first_output(size: int) -> float:
@@ -46,4 +59,4 @@ def first_output(size: int) -> float:
 
     Method: docs/method/rounding.md#transforms
     """
-    return math.log2(size) * UNIT
+    return doublings(size) * UNIT

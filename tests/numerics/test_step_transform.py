@@ -57,7 +57,7 @@ def test_transform_of_a_step_is_as_exact_as_stated(run, size):
         # (the bound is the smaller of two, and 0 at frequency 0)
         whole = np.sum(w) - w[left]
         assert found.off[0, 0] == 0.0 == found.re[0, 0] == found.im[0, 0]
-        assert np.all(found.off <= 1.3 * transforms.one_output(size) * whole + 9.0 * UNIT * whole)
+        assert np.all(found.off <= 1.3 * transforms.one_output(size) * whole + 11.0 * UNIT * whole)
 
 
 def test_bound_at_low_frequencies_is_that_of_small_numbers():

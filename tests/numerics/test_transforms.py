@@ -20,7 +20,10 @@ flint = pytest.importorskip("flint")
 RANDOM = np.random.default_rng(3)
 _FACTOR = math.sqrt(5.0) + ROOT  # units of a product with a root
 _IN_PASS = {2: 1.0, 4: 2.0, 8: 6.0}  # additions; turns by 45° are three units more
-_LONG = 10_000  # numbers from which DUCC makes a real transform of a complex one, and splits that
+_LONG = 10_000  # numbers from which DUCC splits a complex transform in two
+_COMPLEX = 1_000  # numbers from which it may make a real transform of a complex one
+_KINDS = ("heavy", "whole", "jump")  # of dense lattices
+LONGEST = 21  # doublings of the longest transform that is made
 
 
 def by_jax(function, x):
@@ -61,12 +64,29 @@ def test_transforms_have_no_more_passes_than_their_bounds(doublings):
     size = 2**doublings
     together, single = transforms.all_outputs(size) / UNIT, transforms.one_output(size) / UNIT
     assert units(real_passes(size)) <= together <= single
-    if size > _LONG:
+    if size > _COMPLEX:
         # (four numbers of a row may be transformed side by side: a pass of four, and the rest)
         for passes in (complex_passes(size // 2), [4, *complex_passes(size // 8)]):
             last = 2.0 + _FACTOR
             assert units(passes) + last <= together
             assert math.sqrt(2.0) * units(passes) + last <= single
+
+
+@pytest.mark.parametrize("size", [0, 3, 12, 1000, 2**20 - 1])
+def test_other_lengths_have_no_bound(size):
+    with pytest.raises(ValueError, match="power of two"):
+        transforms.all_outputs(size)
+
+
+def test_no_transform_is_longer_than_those_whose_roots_are_checked():
+    from jaxgdp.accounting.run import engine
+    from jaxgdp.accounting.steer import lattice_choice
+    from jaxgdp.mechanisms.random_allocation import lattice_sum
+
+    dense = (lattice_choice.most_points(kind, engine.MAX_SIZE, True, 1.0) for kind in _KINDS)
+    longest = max(lattice_sum.MOST, *lattice_choice._MOST_VERTICES.values(), *dense)
+    assert longest == 2**LONGEST
+    assert set(lattice_choice.SIZES) == set(_KINDS)
 
 
 def roots(size):
@@ -142,7 +162,7 @@ def test_roots_of_transforms_lie_next_to_balls(library, doublings):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("library", ["scipy", "numpy"])
-@pytest.mark.parametrize("doublings", [5, 7, 8, 10, 11, 13, 14, 15, 16, 17, 18])
+@pytest.mark.parametrize("doublings", [d for d in range(3, LONGEST + 1) if d not in (3, 6, 9, 12)])
 def test_roots_of_long_transforms_lie_next_to_balls(library, doublings):
     check_roots(LIBRARIES[library][0], 2**doublings)
 

@@ -81,7 +81,8 @@ def _any_sign(delta):
 
 def _table_error(pair):
     """What a table of atoms declares: a few units and those of its logs, and of its losses."""
-    logs = np.concatenate([np.ravel(pair.log_p), np.ravel(pair.log_q)])
+    columns = pair.log_p, pair.log_q, pair.log_p_minus, pair.log_q_plus
+    logs = np.concatenate([np.ravel(column) for column in columns])
     deepest = float(np.max(np.abs(logs[np.isfinite(logs)]), initial=0.0))
     return (16.0 + 4.0 * deepest) * UNIT + float(np.max(pair.place))
 

@@ -221,7 +221,8 @@ def _noise(
     root = xp.sqrt(2.0 * versine)
     angle = 2.0 * xp.pi / t.size * k
     row = _row(t.sine)
-    depth = row + np.ceil(np.log2(t.right.shape[0] // row)) + 4.0
+    # (a sine has 3.1 units; two masses are added, and a product is taken)
+    depth = row + np.ceil(np.log2(t.right.shape[0] // row)) + 5.0
     single = (
         depth * UNIT * (versine + root)
         + weights.relative[:, None] * root
