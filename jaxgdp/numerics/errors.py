@@ -160,6 +160,9 @@ PURE_MU = 2e-12  # of ``gdp.mu_from_pure_dp``, whose own promise is 1e-12
 RENYI = 16.0 * SPACING
 RDP = 32.0 * SPACING  # of a conversion from Rényi divergences, twice as many
 CLOSED_FORM = 1e-12  # of ``gdp``'s closed forms: that is their promise
+# of a chord beside a tangent, five elementary functions each and masses of up to a thousand
+# randomised responses; see ``CLOSED_LOG_DELTA`` for the rest
+RESIDUE = 1e-11
 SHORT = 1e-15  # of what two or three operations make of numbers up to 1: 9 units
 FILTER_COST = 1e-10  # of a cost in float64 added up over a run of up to 2²⁰ steps: 2²⁰ units
 # of SciPy's incomplete beta function, whose tails are known to 1e-8 for counts up to 1e6

@@ -17,6 +17,7 @@
     describe        which sampler a data loader has, and what may be claimed of it
     pipelines       the same of pipelines of grain and tf.data
     filters         budgets for settings that depend on the data
+    residue         the same, charged by trade-off curves instead of one number a step
     odometers       what such a run has spent, whenever one asks
     overflow, float32  the safe side of padded batches and of float32
     correlated      plans of matrix mechanisms, whose noise another library adds
@@ -26,7 +27,7 @@
 Everything that runs inside a training step works under ``jit``, ``scan``, ``vmap``, ``pmap`` and
 ``shard_map`` in float32, with 64-bit off."""
 
-from . import accountant, checkpoint, filters, odometers
+from . import accountant, checkpoint, filters, odometers, residue
 from .accountant import Account
 from .adaptive_clipping import adaptive_clipping_noise, adaptive_clipping_sum_noise
 from .batches import Batch
@@ -71,6 +72,7 @@ __all__ = [
     "plan_budget",
     "poisson_sampler",
     "privatize",
+    "residue",
     "shuffle_sampler",
     "standard_normal",
 ]

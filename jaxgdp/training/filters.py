@@ -13,10 +13,10 @@ in advance:
   (Feldman, Zrnic 2021; Lécuyer 2021).
 
 There is no filter on composed privacy-loss distributions (the curve of the steps so far): that
-natural rule is not valid when steps are chosen adaptively (arXiv 2602.06756). Where no budget is
-known before the run, ``odometers`` show what is spent. Noise on a Poisson
-sample is at every FPR no better than 1/σ-GDP, and at every order no better than plain noise in
-zCDP, so subsampled runs want the Rényi filter."""
+natural rule is not valid when steps are chosen adaptively (arXiv 2602.06756). What is valid with
+curves is in ``residue``. Where no budget is known before the run, ``odometers`` show what is spent.
+Noise on a Poisson sample is at every FPR no better than 1/σ-GDP, and at every order no better than
+plain noise in zCDP, so subsampled runs want the Rényi filter."""
 
 from __future__ import annotations
 
