@@ -23,14 +23,20 @@ if TYPE_CHECKING:
 
 # expected number of times, rate and noise up to which lattices show less or take longer, as a rule
 _HARDLY_EVER, _RATE, _NOISE = 0.05, 1e-6, 0.6
+LITTLE_NOISE = 0.13  # up to which lattices show less than the number of jumps does, as a rule
 # curves on ever more points; width over the width promised from which on more of them will not do,
 # part of a width that they have to leave at most, and the work from which on they take too long
-_LOOKS, _FAR, _HELPS, _MOST_WORK = 4, 200.0, 0.8, 9e8
+_LOOKS, _FAR, _HELPS, _MOST_WORK = 4, 200.0, 0.8, 2.7e9
+_TWICE = 3.0  # width over the width promised up to which twice as many points may do
 
 
-def seldom(groups: Groups) -> Bool[np.ndarray, " settings"]:
+def seldom(groups: Groups, most_noise: float = np.inf) -> Bool[np.ndarray, " settings"]:
     """Settings of a batch that are answered so first: others only where lattices leave a number
     wide.
+
+    Args:
+        groups: of the whole batch.
+        most_noise: of those that are meant.
 
     Method: docs/method/seldom.md#seldom-which
     """
@@ -42,7 +48,7 @@ def seldom(groups: Groups) -> Bool[np.ndarray, " settings"]:
             continue
         p, sigma = np.asarray(mechanism.sampling_prob), np.asarray(mechanism.noise_multiplier)
         rare = (p * count <= _HARDLY_EVER) | (p <= _RATE) | (sigma <= _NOISE)
-        found |= np.any((count > 1.0) & rare, axis=-1)
+        found |= np.any((count > 1.0) & rare & (sigma <= most_noise), axis=-1)
     found &= np.asarray(components) == 1
     for row in np.flatnonzero(found):
         found[row] = _run(groups, int(row)) is not None
@@ -81,8 +87,10 @@ def _narrowed(
     least = 1 if own.rtol >= 0.99e-3 else 2 if own.rtol >= 0.99e-4 else 4
     parts, most = gaussian_parts(take(groups, row)), _MOST_WORK * (1.0 if least == 1 else 3.0)
     finer, curve, before = finer * least, None, np.inf
+    while finer > least and seldom_sampled.work(run, finer) > most:
+        finer //= 2
     for look in range(_LOOKS):
-        if finer > least and seldom_sampled.work(run, finer) > most:
+        if look and seldom_sampled.work(run, finer) > most:
             break
         with np.errstate(all="ignore"):
             curve = seldom_sampled.both_sides(run, parts, finer)
@@ -116,11 +124,6 @@ def answer(groups: Groups, rows: Int[np.ndarray, " rows"], question: Question) -
     return Answer(results, none, [None] * number, curves if question.keep else [], executors)
 
 
-def is_near(results: dict[str, Bracket], own: Question, row: int) -> bool:
-    """Whether the numbers of a setting are wide, and more points may do."""
-    return 1.0 < worst(results, own, row) <= _FAR
-
-
 @with_float64
 def narrow(
     groups: Groups, row: int, own: Question, results: dict[str, Bracket], finer: int = 1
@@ -137,6 +140,19 @@ def narrow(
     Method: docs/method/seldom.md#seldom-share
     """
     _narrowed(groups, row, own, results, row, finer)
+
+
+def narrow_further(groups: Groups, row: int, own: Question, results: dict[str, Bracket]) -> bool:
+    """Narrow the numbers of a setting whose first curve left them wide, where more points may do;
+    whether these were near what is asked.
+
+    Args:
+        groups, row, own, results: as for :func:`narrow`.
+    """
+    left = worst(results, own, row)
+    if 1.0 < left <= _FAR:
+        narrow(groups, row, own, results, finer=2 if left <= _TWICE else 4)
+    return left <= _FAR
 
 
 def _narrow(results: dict[str, Bracket], row: int, curve: Curve, own: Question) -> None:

@@ -52,6 +52,8 @@ from .rows import take
 from .running_brackets import RunningBrackets
 
 MAX_SIZE = 2**20
+# … of so many components and more, each of which has arrays of its own
+_MANY, _MAX_SIZE_OF_MANY = 3, 2**19
 # lattice points of all passes over one setting, for each quantity (of three at most): some ten
 # seconds of NumPy; three times as many from rtol 1e-4 on
 _MOST_POINTS = 1.7e7
@@ -109,12 +111,14 @@ def answer(
         found.put(rows, without_lattice.answer(groups, rows, question.take(rows, number)))
         met = np.all(found.width_over_promise(question.rtol, rows) <= 1.0, axis=0)
         left[rows] = ~(long.hopeless[rows] | met)
-    for row in map(int, np.flatnonzero(jumps & left)):
+    little = by_share.seldom(groups, by_share.LITTLE_NOISE)
+    for row in map(int, np.flatnonzero((jumps | little) & left)):
         own = question.take(np.array([row]), number)
         without_lattice.narrow_by_jumps(groups, row, own, found.results)
-        if seldom[row] and by_share.is_near(found.results, own, row):
-            by_share.narrow(groups, row, own, found.results, finer=2)
-        left[row] = np.max(found.width_over_promise(question.rtol, np.array([row]))) > 1.0
+        near = seldom[row] and by_share.narrow_further(groups, row, own, found.results)
+        # (lattices take long here, and show less)
+        wide = np.max(found.width_over_promise(question.rtol, np.array([row]))) > 1.0
+        left[row] = wide and not (near and little[row])
     progress(int(np.count_nonzero(~left)))
     others = np.flatnonzero(left)
     if len(others):
@@ -215,9 +219,10 @@ class Engine:
         ]
         self.at_thresholds_only = all(self.at_threshold) and not question.keep
         self.batch = self._batch(groups, executor)
+        components = sum(count.shape[-1] for _, count in self.batch.groups)
         self.rules = Rules(
             question.rtol,
-            max_size,
+            max_size if components < _MANY else min(max_size, _MAX_SIZE_OF_MANY),
             all(mechanism.tight for mechanism, _ in groups),
             question.keep,
             executor.log_noise if executor else 0.0,

@@ -190,15 +190,18 @@ def narrow_what_is_wide(groups: Groups, question: Question, found: Answer) -> No
         return
     uses = np.asarray(sum(np.sum(count, axis=-1) for _, count in groups))
     tried, seldom = jumps_tell(groups, question), by_share.seldom(groups)
+    little = tried | by_share.seldom(groups, by_share.LITTLE_NOISE)
     with np.errstate(all="ignore"):
         excess = [q.excess(found.results[q.name], question.rtol) for q, _ in question.asked]
         wide = np.max(excess, axis=0, initial=0.0) > 1.0
         for row in map(int, np.flatnonzero(wide)):
             own = question.take(np.array([row]), len(uses))
+            if not little[row]:
+                narrow_by_jumps(groups, row, own, found.results)
             if not seldom[row]:
                 by_share.narrow(groups, row, own, found.results)
-            if not tried[row]:
-                narrow_by_jumps(groups, row, own, found.results)
+            elif not little[row]:
+                by_share.narrow_further(groups, row, own, found.results)
             if uses[row] >= limit_plan.FEWEST_USES:
                 _narrow_by_moments(groups, row, own, found.results)
 

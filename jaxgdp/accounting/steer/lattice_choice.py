@@ -24,7 +24,7 @@ _TOGETHER = 24  # half-curve pieces worked on at once, at most
 # composition with half as many points)
 _NEAR = {"jump": (5.0, 2), "heavy": (5.0, 2), "whole": (5.0, 1)}
 # of all pieces of a lattice: reading takes a dozen arrays of them
-_MOST_VERTICES = {"dense": 2**17, "sparse": 2**18}
+_MOST_VERTICES = {"dense": 2**17, "sparse": 2**17}
 _FOCUSED_VERTICES = 8192  # of a dense lattice for one threshold
 _COARSE = 512  # … and of a sparse one that is no finer than foreseen
 _FOCUSED = (
