@@ -148,15 +148,31 @@ class _Sampled:
 
     def removed(self, rate: Array, x: Array) -> Array:
         """Of the mixture against the noise."""
-        ahead, behind = np.maximum(x, 0.0), np.maximum(-x, 0.0)
-        mirrored = 1.0 - np.exp(-behind) * (1.0 - self._added(rate, behind))
-        return np.where(x >= 0.0, self._removed(rate, ahead), mirrored)
+        return _by_sign(self._removed, self._added, rate, x)
 
     def added(self, rate: Array, x: Array) -> Array:
         """Of the noise against the mixture."""
-        ahead, behind = np.maximum(x, 0.0), np.maximum(-x, 0.0)
-        mirrored = 1.0 - np.exp(-behind) * (1.0 - self._removed(rate, behind))
-        return np.where(x >= 0.0, self._added(rate, ahead), mirrored)
+        return _by_sign(self._added, self._removed, rate, x)
+
+
+def _by_sign(
+    own: Callable[[Array, Array], Array],
+    swapped: Callable[[Array, Array], Array],
+    rate: Array,
+    x: Array,
+) -> Array:
+    """δ(x) of an order from its own profile at x ≥ 0, and below 0 from that of the other order:
+    δ(−x) = 1 − e^−x·(1 − δ′(x)).
+    """
+    rate, x = np.broadcast_arrays(rate, x)
+    ahead = x >= 0.0
+    if np.all(ahead):
+        return own(rate, x)
+    behind, found = ~ahead, np.empty(x.shape)
+    if np.any(ahead):
+        found[ahead] = own(rate[ahead], x[ahead])
+    found[behind] = 1.0 - np.exp(x[behind]) * (1.0 - swapped(rate[behind], -x[behind]))
+    return found
 
 
 class _Sizes:

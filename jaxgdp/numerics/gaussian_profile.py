@@ -103,11 +103,13 @@ def _parts(epsilon: Array, mu: Array):
     with np.errstate(over="ignore"):
         middle = epsilon / mu
         near = mu < _NEAR * (1.0 + middle)
-    x = -np.where(near, middle, 0.0)[..., None] + 0.5 * np.where(near, mu, 0.0)[..., None] * NODES
     with np.errstate(under="ignore"):
-        integral = 0.5 * mu * np.sum(WEIGHTS * _slope(x), axis=-1)
         tail = _ratio(b)
-        difference = np.where(near, integral, _ratio(np.minimum(a, 0.0)) - tail)
+        difference = np.asarray(_ratio(np.minimum(a, 0.0)) - tail)
+        if np.any(near):
+            width = np.broadcast_to(0.5 * mu, near.shape)[near]
+            x = width[:, None] * NODES - np.broadcast_to(middle, near.shape)[near][:, None]
+            difference[near] = width * np.sum(WEIGHTS * _slope(x), axis=-1)
     return a, tail, difference, near | (a < 0.0)
 
 

@@ -184,7 +184,7 @@ def test_blocks_dominate_their_simulation():
         assert np.all(np.abs(mean - sampled.mean(axis=0)) <= error + 2e-3 * mean)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_five_of_391_is_known_to_two_per_cent():
     sigma, steps, selected, delta = 0.6, 391, 5, 1.25e-5
     mechanism = jaxgdp.RandomAllocation(sigma, steps, selected)
