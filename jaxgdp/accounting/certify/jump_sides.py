@@ -63,14 +63,16 @@ def both_sides(
     """
     shown = counted_jumps.profile(jumps.above, thresholds)
     above_minus = profile_half(thresholds, shown)
-    near = located_jumps.profile(jumps.above, thresholds)
-    if near is not None:
+    terms = located_jumps.located(jumps.above)
+    if terms is not None:
+        near = located_jumps.profile(terms, thresholds)
         shown = Profile(
             np.minimum(shown.log_delta, near.log_delta), np.maximum(shown.log_rest, near.log_rest)
         )
     above_plus = profile_half(thresholds, shown)
     tests = [counted_jumps.achieved_tests(run, places(run), number) for run in jumps.below]
-    tests += [located_jumps.achieved_tests(run, thresholds) for run in jumps.below]
+    each = filter(None, map(located_jumps.located, jumps.below))
+    tests += [located_jumps.achieved_tests(terms, thresholds) for terms in each]
     plus, minus = (_best([test for side in tests for test in side[k]]) for k in (0, 1))
     upper_plus, upper_minus, below_plus, below_minus = padded(
         [above_plus, above_minus, plus, minus]

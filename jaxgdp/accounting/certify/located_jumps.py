@@ -24,54 +24,55 @@ _ROUNDED = 64.0 * UNIT  # share of all that a difference of losses is made of
 _APART = 1.0  # logs of two numbers differ by, at least, whose difference is taken
 
 
-class _Located(NamedTuple):
+class Located(NamedTuple):
     """Numbers of steps with the record, from 1 on, and the losses of their terms.
 
     Attributes:
+        run: as it is.
         found: of a binomial number.
         deviation: √j/σ, the deviation of the loss of j steps, and its mean times two over itself.
         shift: log of p^j·(1 − p)^{T − j}.
         size: sum of absolute values that the shift is made of.
     """
 
+    run: SampledRun
     found: Counts
     deviation: Float[Array, " counts"]
     shift: Float[Array, " counts"]
     size: Float[Array, " counts"]
 
 
-def _located(run: SampledRun) -> _Located | None:
-    """None without any."""
+def located(run: SampledRun) -> Located | None:
+    """The terms of a run; None without any.
+
+    Method: docs/method/limit.md#located-jumps
+    """
     found = counts(run.steps, float(np.log(run.p)))
     number = np.arange(1.0, len(found.log_mass))
     if run.p >= 1.0 or not len(number):
         return None
     shift = number * np.log(run.p) + (run.steps - number) * np.log1p(-run.p)
-    return _Located(found, np.sqrt(number) / run.sigma, shift, -shift)
+    return Located(run, found, np.sqrt(number) / run.sigma, shift, -shift)
 
 
-def profile(run: SampledRun, thresholds: Float[Array, " thresholds"]) -> Profile | None:
-    """Bounds from above on δ, and from below on 1 − δ, where a record is removed; None where there
-    are none.
+def profile(terms: Located, thresholds: Float[Array, " thresholds"]) -> Profile:
+    """Bounds from above on δ, and from below on 1 − δ, where a record is removed.
 
     On all outputs that are within z deviations of their centres, on the side that matters, the
     loss of a step with the record is at most log p + y + ((1 − p)/p)·e^{−m}, and of one without at
     most log(1 − p) + (p/(1 − p))·e^{−m}, with y = (2o − 1)/(2σ²) and m = 1/(2σ²) − z/σ.
 
     Args:
-        run: as it is.
+        terms: of the run.
         thresholds: increasing, the first one 0.
 
     Method: docs/method/limit.md#located-jumps
     """
-    terms = _located(run)
-    if terms is None:
-        return None
-    part = float(np.clip(2.0 * _ENOUGH * run.sigma, *_PART))
-    return _near(run, terms, thresholds, part)
+    part = float(np.clip(2.0 * _ENOUGH * terms.run.sigma, *_PART))
+    return _near(terms.run, terms, thresholds, part)
 
 
-def _near(run: SampledRun, terms: _Located, thresholds: Array, part: float) -> Profile:
+def _near(run: SampledRun, terms: Located, thresholds: Array, part: float) -> Profile:
     """The bounds with outputs within such a part of 1/(2σ) deviations."""
     deviation, p, number = terms.deviation, run.p, np.arange(1.0, len(terms.shift) + 1.0)
     fade = np.exp(-0.5 * (1.0 - part) / run.sigma / run.sigma * (1.0 - _ROUNDED))
@@ -109,7 +110,7 @@ def _near(run: SampledRun, terms: _Located, thresholds: Array, part: float) -> P
 
 
 def achieved_tests(
-    run: SampledRun, thresholds: Float[Array, " thresholds"]
+    terms: Located, thresholds: Float[Array, " thresholds"]
 ) -> tuple[list[Test], list[Test]]:
     """Tests "some term of the likelihood ratio is beyond a threshold", from below; of both orders.
 
@@ -118,14 +119,11 @@ def achieved_tests(
     ratio is at least its largest term.
 
     Args:
-        run: as it is.
+        terms: of the run.
         thresholds: increasing, the first one 0.
 
     Method: docs/method/limit.md#located-jumps
     """
-    terms = _located(run)
-    if terms is None:
-        return [], []
     half, t = 0.5 * terms.deviation, thresholds[:, None]
     moved = (terms.shift - t) / terms.deviation
     off = _ROUNDED * (half + (terms.size + t) / terms.deviation)
@@ -135,7 +133,7 @@ def achieved_tests(
     misses = every(mass[1:] + log_ndtr(-half - moved + off) * (1.0 - _ROUNDED), axis=1)
     misses = np.logaddexp(np.logaddexp(misses, mass[0]), log_rest) + BINOMIAL
     far = log_ndtr(moved - half + off)
-    union = every(ways(run.steps, len(mass) - 1)[1:] + far * (1.0 - _ROUNDED), axis=1)
+    union = every(ways(terms.run.steps, len(mass) - 1)[1:] + far * (1.0 - _ROUNDED), axis=1)
     log_fpr = np.minimum(np.minimum(union + BINOMIAL, -thresholds), 0.0)
     log_tpr, misses = np.minimum(log_tpr, 0.0), np.minimum(misses, 0.0)
     unknown = np.full_like(log_tpr, -np.inf)
