@@ -88,8 +88,9 @@ def answer(
     seldom = left & by_share.seldom(groups)
     # (jumps first: what is far from private by them is seldom so by quadratures of its loss)
     jumps = left & without_lattice.jumps_tell(groups, question)
+    helped = left & ~jumps & without_lattice.jumps_help(groups, question)
     long = without_lattice.served(groups, left & ~jumps & ~seldom)
-    if np.all(left) and not np.any(long.tried | jumps | seldom):
+    if np.all(left) and not np.any(long.tried | jumps | helped | seldom):
         return _by_lattices(groups, question, progress, max_size, executor)
     # a curve in closed form needs no lattice, nor do most very long runs
     found = RunningBrackets(number, question)
@@ -112,9 +113,9 @@ def answer(
         met = np.all(found.width_over_promise(question.rtol, rows) <= 1.0, axis=0)
         left[rows] = ~(long.hopeless[rows] | met)
     little = by_share.seldom(groups, by_share.LITTLE_NOISE)
-    for row in map(int, np.flatnonzero((jumps | little) & left)):
+    for row in map(int, np.flatnonzero((jumps | little | helped) & left)):
         own = question.take(np.array([row]), number)
-        without_lattice.narrow_by_jumps(groups, row, own, found.results)
+        without_lattice.narrow_by_jumps(groups, row, own, found.results, found)
         near = seldom[row] and by_share.narrow_further(groups, row, own, found.results)
         # (lattices take long here, and show less)
         wide = np.max(found.width_over_promise(question.rtol, np.array([row]))) > 1.0
@@ -123,7 +124,8 @@ def answer(
     others = np.flatnonzero(left)
     if len(others):
         part = take(groups, others), question.take(others, number)
-        found.put(others, _by_lattices(*part, progress, max_size, executor))
+        so_far = found.of(others, part[1])
+        found.put(others, _by_lattices(*part, progress, max_size, executor, so_far))
     return found.answer()
 
 
@@ -134,8 +136,9 @@ def _by_lattices(
     progress: Callable[[int], Any],
     max_size: int,
     executor: Executor | None,
+    known: RunningBrackets | None = None,
 ) -> Answer:
-    found = Engine(groups, question, progress, max_size, executor).answer()
+    found = Engine(groups, question, progress, max_size, executor, known).answer()
     without_lattice.narrow_what_is_wide(groups, question, found)
     return found
 
@@ -199,6 +202,7 @@ class Engine:
         progress: called with the number of settings finished, as they finish.
         max_size: largest dense lattice to try.
         executor: the one that was named, or None.
+        known: what is known of the settings by other means, or None.
     """
 
     def __init__(
@@ -208,6 +212,7 @@ class Engine:
         progress: Callable[[int], Any],
         max_size: int,
         executor: Executor | None,
+        known: RunningBrackets | None = None,
     ):
         self.question, self.progress = question, progress
         self.number = groups[0][1].shape[0]
@@ -227,7 +232,7 @@ class Engine:
             question.keep,
             executor.log_noise if executor else 0.0,
         )
-        self.found = RunningBrackets(self.number, question)
+        self.found = known or RunningBrackets(self.number, question)
         # whether orders get tasks of their own, for quantities that are the worse of both
         self.apart = question.adjacency.symmetric and not self.batch.symmetric
         # (setting, quantity, side, pieces) → its plan

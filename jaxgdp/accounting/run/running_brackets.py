@@ -55,6 +55,13 @@ class RunningBrackets:
         self.executors = np.full(number, NO_EXECUTOR, object)
         self.curves: list[Any] = [None] * number if question.keep else []
 
+    def of(self, settings: Int[Array, " tasks"], question: Question) -> RunningBrackets:
+        """What is known of some settings, to go on from; ``question`` is about these."""
+        found = RunningBrackets(len(settings), question)
+        found.results = {name: take(known, settings) for name, known in self.results.items()}
+        found.by_order = {name: take(known, settings) for name, known in self.by_order.items()}
+        return found
+
     def add(self, settings: Int[Array, " tasks"], found: Mapping[str, Bracket]) -> None:
         """Narrow the brackets of some settings."""
         for name, bracket in found.items():

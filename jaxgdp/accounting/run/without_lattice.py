@@ -3,10 +3,13 @@ is needed: from exact moments of one use and a limit theorem with its error boun
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...adjacency import Adjacency
 from ...bracket import Bracket
 from ...mechanisms import GaussianMixture, SubsampledGaussian
 from ...mechanisms.composition import Groups
@@ -23,7 +26,7 @@ from ..steer.limit_plan import Reach
 from . import by_share
 from .batch import known_threshold
 from .rows import take
-from .running_brackets import unknown, worst
+from .running_brackets import RunningBrackets, unknown, worst
 
 _POINTS, _THRESHOLDS = 2048, 192  # of one step, and of a half-curve, in the first pass
 _FEW_POINTS, _SHALLOW = 512, 40.0  # of one step, and how deep, to see whether a sum is normal
@@ -225,6 +228,18 @@ def _narrow_by_moments(
 
 def jumps_tell(groups: Groups, question: Question) -> Bool[np.ndarray, " settings"]:
     """Settings for which the number of jumps most likely says all that is asked."""
+    return _some_jumps(groups, question, limit_plan.jumps_tell)
+
+
+def jumps_help(groups: Groups, question: Question) -> Bool[np.ndarray, " settings"]:
+    """Settings for which the number of jumps says much that costs lattices many passes."""
+    return _some_jumps(groups, question, limit_plan.may_have_jumps)
+
+
+def _some_jumps(
+    groups: Groups, question: Question, rule: Callable[[Jumps], bool]
+) -> Bool[np.ndarray, " settings"]:
+    """Settings of hardly any noise for which a rule holds."""
     number = len(groups[0][1])
     found = np.zeros(number, bool)
     if question.keep:
@@ -238,12 +253,18 @@ def jumps_tell(groups: Groups, question: Question) -> Bool[np.ndarray, " setting
             little |= np.any(noise <= limit_plan.HARDLY_ANY_NOISE * most, axis=-1)
     for row in np.flatnonzero(little):
         jumps = _jumps(groups, int(row))
-        found[row] = jumps is not None and limit_plan.jumps_tell(jumps)
+        found[row] = jumps is not None and rule(jumps)
     return found
 
 
 @with_float64
-def narrow_by_jumps(groups: Groups, row: int, own: Question, results: dict[str, Bracket]) -> None:
+def narrow_by_jumps(
+    groups: Groups,
+    row: int,
+    own: Question,
+    results: dict[str, Bracket],
+    orders: RunningBrackets | None = None,
+) -> None:
     """Narrow the numbers of a setting by the number of its steps with the record, where these are
     few and tell much; in place.
 
@@ -252,6 +273,7 @@ def narrow_by_jumps(groups: Groups, row: int, own: Question, results: dict[str, 
         row: the setting's.
         own: what is asked of it.
         results: of the whole batch.
+        orders: of the whole batch, whose brackets of each order are narrowed, too.
 
     Method: docs/method/limit.md#counted-jumps
     """
@@ -264,6 +286,8 @@ def narrow_by_jumps(groups: Groups, row: int, own: Question, results: dict[str, 
         for _ in range(_JUMP_LOOKS):
             before, at = worst(results, own, row), _about(thresholds, own, results, row)
             curve = jump_sides.both_sides(jumps, at, _MOST_COUNTED, parts, limit_plan.jump_places)
+            if orders is not None:
+                _narrow_orders(orders, row, curve, own)
             curve = closed_forms.oriented(curve, own.adjacency)
             for name, bracket in closed_forms.read([curve], own).items():
                 _narrow(results[name], row, bracket)
@@ -272,6 +296,14 @@ def narrow_by_jumps(groups: Groups, row: int, own: Question, results: dict[str, 
                 return
             # (what the others say is known by now)
             thresholds = thresholds[:: _JUMP_LOOKS * 2]
+
+
+def _narrow_orders(orders: RunningBrackets, row: int, curve: Curve, own: Question) -> None:
+    asked = tuple((q, at) for q, at in own.asked if q.name in orders.by_order)
+    for side, order in enumerate((Adjacency.REMOVE, Adjacency.ADD) if asked else ()):
+        one = dataclasses.replace(own, asked=asked, adjacency=order)
+        read = closed_forms.read([closed_forms.oriented(curve, order)], one)
+        orders.add_orders(np.array([row]), read, side)
 
 
 def _about(thresholds: Any, own: Question, results: dict[str, Bracket], row: int) -> Any:
