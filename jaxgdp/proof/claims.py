@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 from .. import options
 from ..vocabulary import did_you_mean
 
+_NORMAL = NormalDist()
 ADJACENCIES = ("add_remove", "add", "remove")
 
 
@@ -82,6 +84,9 @@ class Claim:
             rates += [side for side in (self.lower, self.upper) if 0.0 < side < 1.0]
         if self.quantity == "regret":
             rates.append(1e-3 * self.upper if 0.0 < self.upper < 1.0 else 1.0)
+        if self.quantity == "mu" and math.isfinite(self.upper):
+            # (the FNR next to the floor, which may be far smaller)
+            rates.append(_NORMAL.cdf(-_NORMAL.inv_cdf(self.argument or 0.5) - self.upper))
         return max(min(rates), 1e-300)
 
     def __str__(self) -> str:

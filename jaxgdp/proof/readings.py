@@ -106,7 +106,7 @@ def bayes_risk(curve: Curve, prior: Ball) -> Sides:
     It is at most π and at most 1 − π, whatever is shown: one may always guess the same.
     """
     low, high = curve.delta((prior / (1 - prior)).log())
-    upper = ((1 - prior) * (1 - low)).min(prior).min(1 - prior)
+    upper = min(((1 - prior) * (1 - low), prior, 1 - prior), key=lambda ball: Order(ball.upper()))
     return Sides(((1 - prior) * (1 - high)).lower(), upper.upper())
 
 

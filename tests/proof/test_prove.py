@@ -128,6 +128,28 @@ def test_many_steps_take_seconds():
         assert time.process_time() - started < 60
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "run",
+    [
+        jaxgdp.dpsgd(1.0, 1e-5, 10**9),
+        jaxgdp.dpsgd(10.0, 1e-4, 10**9),
+        jaxgdp.compose([(jaxgdp.PureDP(1e-5), 10**9)]),
+        jaxgdp.compose([(jaxgdp.DiscreteGaussian(1000.0), 10**9)]),
+        jaxgdp.compose([(jaxgdp.SubsampledLaplace(1.0, 1e-5), 10**9)]),
+    ],
+    ids=lambda run: type(run.mechanisms[0]).__name__,
+)
+def test_a_thousand_million_uses_have_sides_within_a_minute(run):
+    own = jaxgdp.measure(run, "epsilon", delta=1e-5)["epsilon"]
+    started = time.process_time()
+    found = jaxgdp.prove(run, "epsilon", own, max_seconds=60, delta=1e-5)
+    assert time.process_time() - started < 75  # (a product is not broken off)
+    assert found.verdict != "refuted"
+    assert found.bracket.lower <= own.upper and own.lower <= found.bracket.upper
+    assert found.bracket.upper - found.bracket.lower < 1e-2 * own.upper
+
+
 def test_digits_of_a_small_delta_are_proven():
     """Of 60 times 0.5-DP only one outcome has a loss above 29: δ(29) is one term, of 40 digits."""
     with mpmath.workdps(50):
@@ -137,6 +159,21 @@ def test_digits_of_a_small_delta_are_proven():
     mechanism = jaxgdp.compose([(jaxgdp.PureDP(0.5), 60)])
     assert jaxgdp.prove(mechanism, "delta", (low, high), epsilon=29.0).verdict == "proven"
     assert jaxgdp.prove(mechanism, "delta", (0.0, low), epsilon=29.0).verdict == "refuted"
+
+
+def test_mu_of_fnrs_far_below_the_floor_is_proven():
+    run = jaxgdp.compose([(jaxgdp.Laplace(0.12), 15)])
+    own = jaxgdp.measure(run, "mu", fpr_floor=1e-7, rtol=1e-3)["mu"]
+    assert own.lower > 17.0
+    assert jaxgdp.prove(run, "mu", own, fpr_floor=1e-7).verdict == "proven"
+
+
+@pytest.mark.parametrize("prior", [0.25, 0.460397, 0.532997, 0.9])
+def test_bayes_risk_of_nearly_nothing_shown_ends_at_the_prior(prior):
+    run = jaxgdp.compose([(jaxgdp.Deterministic(1e4, 40), 1), (jaxgdp.PureDP(1e-3), 2)])
+    end = min(prior, 1.0 - prior)
+    found = jaxgdp.prove(run, "bayes_risk", (end - 2e-3, end), prior=prior)
+    assert found.verdict == "proven" and found.bracket.upper <= end
 
 
 def test_fnr_far_below_the_digits_of_one_is_proven():
