@@ -160,6 +160,17 @@ def einsum(subscripts: str, *operands: Any):
     return (jnp if is_jax(*operands) else np).einsum(subscripts, *operands)
 
 
+def by_table(a: Any, table: Any):
+    """``a @ table`` for a table of two axes that all rows have in common; each row has the same bits
+    whichever others there are.
+    """
+    if is_jax(a, table) or type(a) is Batched:
+        return a @ table
+    return batching.in_one_thread(np.reshape(a, (-1, np.shape(a)[-1])), table).reshape(
+        *np.shape(a)[:-1], table.shape[-1]
+    )
+
+
 def logsumexp(a: Any, axis: int | None = None):
     """log Σ e^a along an axis, −∞ where nothing is finite."""
     if _of_jax(a):

@@ -247,6 +247,7 @@ def test_products_cut_for_one_thread_are_those_of_whole_matrices(monkeypatch, sh
     monkeypatch.setattr(batching.products, "ONE_THREAD", 4000)
     number, inner, width = shape
     a, b = RNG.uniform(0.1, 2.0, (number, inner)), RNG.uniform(0.1, 2.0, (inner, width))
-    assert np.allclose(
-        batching.in_one_thread(a, b), np.einsum("ij,jk->ik", a, b), rtol=1e-12, atol=0.0
-    )
+    found = batching.in_one_thread(a, b)
+    assert np.allclose(found, np.einsum("ij,jk->ik", a, b), rtol=1e-12, atol=0.0)
+    for some in (slice(0, 1), slice(1, 4), slice(2, None)):
+        assert np.array_equal(batching.in_one_thread(a[some], b), found[some])

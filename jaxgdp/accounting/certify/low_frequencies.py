@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from ...numerics import namespace as xp
-from ...numerics.batching import ONE_THREAD
+from ...numerics.batching.products import ROWS, columns, in_whole_parts
 from ...numerics.errors import DROPPED, NODE_SUMS, SPECTRUM, UNIT
 from ...numerics.shapes import Array, Float
 from .block_sums import Blocks, block_units, joined
@@ -29,7 +29,6 @@ from .inverse_transform import BY_FFT, InverseTransform
 from .trig_tables import Octaves
 from .truncation import escaped_mass
 
-_LAWS = 24  # laws whose frequencies NumPy sums at once
 _STEEPEST = 30.0  # largest decay over one block that the nodes resolve to the last digit
 
 
@@ -83,24 +82,24 @@ def _row(table: Octaves) -> int:
 def _in_small_products(
     rows: Float[Array, "components rows row"], table: Octaves
 ) -> Float[np.ndarray, "components frequencies"]:
-    """The same by NumPy: each product so small that BLAS leaves it to one thread; of two on busy
-    cores one would wait for the other.
+    """The same by NumPy: each product so small that BLAS leaves it to one thread, as of two on busy
+    cores one would wait for the other, and of as many laws each (see ``batching.products``).
     """
     (number, _, length), (slabs, each, _, width) = rows.shape, table[0].shape  # type: ignore[union-attr]
-    found = np.empty((number, slabs, width))
-    for first in range(0, number, _LAWS):
-        some = np.ascontiguousarray(np.swapaxes(rows[first : first + _LAWS], 0, 1))
-        step = ONE_THREAD // (length * some.shape[1])
+    rows = in_whole_parts(rows)
+    found, step = np.empty((len(rows), slabs, width)), columns(length)
+    for first in range(0, len(rows), ROWS):
+        some = np.ascontiguousarray(np.swapaxes(rows[first : first + ROWS], 0, 1))
         for slab, k in itertools.product(range(slabs), range(0, width, step)):
-            columns = [octave[slab, :, :, k : k + step] for octave in table]  # type: ignore[call-overload]
+            octaves = [octave[slab, :, :, k : k + step] for octave in table]  # type: ignore[call-overload]
             parts = (
                 some[octave * each : (octave + 1) * each] @ column
-                for octave, column in enumerate(columns)
+                for octave, column in enumerate(octaves)
             )
-            found[first : first + _LAWS, slab, k : k + step] = _in_pairs(
+            found[first : first + ROWS, slab, k : k + step] = _in_pairs(
                 [row for part in parts for row in part]
             )
-    return found.reshape(number, -1)
+    return found[:number].reshape(number, -1)
 
 
 def _in_pairs(parts: list[Array]) -> Array:
@@ -126,8 +125,8 @@ def _dropped(
     Method: docs/method/frequencies.md#sparse
     """
     even, odd = fold(w, t)
-    cos, moment_sin, mass, square = (even @ column.T for column in t.even)
-    sin, moment_cos = (odd @ column.T for column in t.odd)
+    cos, moment_sin, mass, square = (xp.by_table(even, column.T) for column in t.even)
+    sin, moment_cos = (xp.by_table(odd, column.T) for column in t.odd)
     half = 0.5 * t.probe_width
     # φ = cos − i·sin, φ' = −moment_sin − i·moment_cos
     cross = xp.abs(-cos * moment_sin + sin * moment_cos)
@@ -196,7 +195,8 @@ def _block_sums(numbers: Callable[..., Array], window: Window, t: Tables) -> Blo
     decay = t.node_weight * xp.exp(-window.tilt * i * window.h)
     share = xp.expm1(i * window.h) / xp.expm1(t.inner * window.h)
     plain, split = (
-        numbers(kernel @ t.node_cos, kernel @ t.node_sin) for kernel in (decay, decay * share)
+        numbers(xp.by_table(kernel, t.node_cos), xp.by_table(kernel, t.node_sin))
+        for kernel in (decay, decay * share)
     )
     return joined(plain, split, window.tilt, window.h * t.inner)
 

@@ -11,12 +11,12 @@ function's own and is raised."""
 from __future__ import annotations
 
 from . import rules  # noqa: F401 (registers what NumPy's functions do with rows)
-from .products import ONE_THREAD, in_one_thread
+from . import products
+from .products import in_one_thread
 from .rows import RULES, Batched, Unbatchable, by_rule, elementwise, implements, take, updated
 from .running import assign, chosen, here, inside, mapped, of_last_axis, run
 
 __all__ = [
-    "ONE_THREAD",
     "RULES",
     "Batched",
     "Unbatchable",
@@ -30,6 +30,7 @@ __all__ = [
     "inside",
     "mapped",
     "of_last_axis",
+    "products",
     "run",
     "take",
     "updated",
