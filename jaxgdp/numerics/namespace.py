@@ -161,8 +161,8 @@ def einsum(subscripts: str, *operands: Any):
 
 
 def by_table(a: Any, table: Any):
-    """``a @ table`` for a table of two axes that all rows have in common; each row has the same bits
-    whichever others there are.
+    """``a @ table`` for a table of two axes that all rows have in common; each row has the same
+    bits whichever others there are.
     """
     if is_jax(a, table) or type(a) is Batched:
         return a @ table

@@ -14,7 +14,7 @@ from ...numerics.shapes import Array, Bool, Float, Int
 
 # length of the shortest row: it holds what is used of the lattices of fewest vertices
 _SHORTEST = 272
-_LONGER = 4  # each length is so many times the one before
+_LONGER = 2  # each length is so many times the one before
 
 
 class Vertices(NamedTuple):
@@ -77,7 +77,7 @@ def trimmed(halves: list[Vertices]) -> list[Vertices]:
     while length < longest:
         length *= _LONGER
     every = max(half.used.shape[-1] for half in halves)
-    length = min(length, max(every, _LONGER * _SHORTEST))
+    length = min(length, max(every, _SHORTEST))
     return [_cut(half, first, length) for half, (first, _) in zip(halves, spans, strict=True)]
 
 

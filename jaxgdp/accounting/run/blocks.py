@@ -16,10 +16,11 @@ from .batch import halves_compiled
 from .executors import EAGER, Executor
 from .rows import take
 
-# settings of NumPy's first block, which take some tenths of a second, and doublings of it that
-# later ones have: what many settings have in common is then done for more of them at once
-_SMALL, _DOUBLINGS = 128, 2
-_LARGE = 1024  # … of one by compiled programs, which lose a little with each
+# settings of NumPy's first block, which take some tenths of a second
+_SMALL = 128
+# … and of any other one: what many settings have in common is then done for more of them at once,
+# and both compiled programs and the few tasks of a second pass lose a little with each block
+_LARGE = 1024
 
 
 def in_blocks(groups: tuple, executor: Executor | None) -> Iterator[Array]:
@@ -44,4 +45,4 @@ def _size(groups: tuple, executor: Executor | None, before: int) -> int:
     small = executor is EAGER
     if executor is None:
         small = not halves_compiled(take(groups, slice(0, 1)))
-    return _SMALL << min(before, _DOUBLINGS) if small else _LARGE
+    return _SMALL if small and before == 0 else _LARGE

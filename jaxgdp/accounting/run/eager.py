@@ -28,7 +28,7 @@ _IN_CACHE = 2**17  # numbers in an array of many rows, at most, that the host ha
 _LARGE = 2**18  # numbers in a lattice after which what it took is given back
 # numbers in a lattice that is worked on by one thread at a time, as it takes hundreds of MiB
 _ALONE = 2**19
-_PLANNED = 128  # pieces of one component that are planned at once
+_PLANNED = 256  # pieces of one component that are planned at once
 
 
 def _looped(stage: Callable, room: int = 1, components: int = 1) -> Callable:

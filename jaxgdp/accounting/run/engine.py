@@ -3,14 +3,16 @@
 Tasks that share a lattice are computed together (``passes``); two jobs run at a time (``jobs``),
 where the process may use two cores, so that one program is compiled while another one runs.
 
-An executor that is named gives a batch the same bits whatever the process did before. Beside other
-settings a setting's bits may differ, as sums over rows have other orders; and where no executor is
-named, what is compiled already decides who computes. Brackets hold in every case."""
+An executor that is named gives a batch the same bits whatever the process did before, and NumPy
+gives a setting the same bits beside whichever others (``numerics.batching.products``). Those of
+compiled programs may differ beside others, as sums over rows have other orders; and where no
+executor is named, what is compiled already decides who computes. Brackets hold in every case."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -283,9 +285,9 @@ class Engine:
             [functools.partial(self.plan_pending, tasks) for tasks in planning]
             + [functools.partial(self.run_pass, job, precompiled) for job in running],
         )
-        for planned in done[: len(planning)]:
+        for planned in itertools.islice(done, len(planning)):
             self.absorb_plans(planned)
-        for passes in done[len(planning) :]:
+        for passes in done:
             for one in passes:
                 self.absorb(one)
 

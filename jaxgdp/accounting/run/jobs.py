@@ -6,7 +6,7 @@ setting's bits do not depend on what is compiled already."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -76,7 +76,8 @@ def plan_jobs(batch: Batch, tasks: list[Task]) -> list[list[Task]]:
     jobs: list[list[Task]] = []
     for part in alike.values():
         whole = isinstance(part[0], CurveTask)
-        ready = batch.is_compiled(plan_program(whole, part[0].pieces, part[0].side is None))
+        program = plan_program(whole, part[0].pieces, part[0].side is None)
+        ready = batch.is_compiled(program) or batch.executor in (None, EAGER)
         jobs += cut(part, plans.TOGETHER) if ready else [part]
     return jobs
 
@@ -140,10 +141,10 @@ def _shared(few: list[Bucket], number: int) -> list[list[Bucket]]:
     return lists
 
 
-def run_all(pool: ThreadPoolExecutor, jobs: list[Callable[[], Any]]) -> list:
-    """Results of all jobs, in their order; a single one is done here."""
+def run_all(pool: ThreadPoolExecutor, jobs: list[Callable[[], Any]]) -> Iterator[Any]:
+    """Results of all jobs, in their order, as they come; a single one is done here."""
     jobs = [with_float64(job) for job in jobs]
-    return [jobs[0]()] if len(jobs) == 1 else list(pool.map(lambda job: job(), jobs))
+    return iter([jobs[0]()]) if len(jobs) == 1 else pool.map(lambda job: job(), jobs)
 
 
 class Precompiled(NamedTuple):

@@ -23,7 +23,9 @@ from .executors import COMPILED, EAGER, Executor
 from .rows import chunks, joined, take
 
 # vertices of a half that NumPy reads numbers off at once: as many as stay in cache
-_READ_TOGETHER = 2**14
+_READ_TOGETHER = 2**15
+# chunks of a compiled program that NumPy works on at once, of sparse lattices
+_EAGER_CHUNKS = 3
 
 
 class Pass(NamedTuple):
@@ -212,7 +214,7 @@ def _composed(batch: Batch, position: int, one: Pass) -> Iterator[_Part]:
     given out, so that a compiled program works on it meanwhile."""
     executor = one.executor
     sides = batch.sides(one.side)
-    largest = one.lattices.read_together() * executor.devices
+    largest = one.lattices.read_together() * _chunks_at_once(one)
     begun, first = None, 0
     for rows, real in chunks(len(one.settings), largest, executor.padded):
         settings, plans = one.settings[rows], take(one.plans, rows)
@@ -222,6 +224,15 @@ def _composed(batch: Batch, position: int, one: Pass) -> Iterator[_Part]:
         begun, first = (first, settings, real, halves), first + real
     if begun is not None:
         yield _finished(batch, position, one, *begun)
+
+
+def _chunks_at_once(one: Pass) -> int:
+    """How many chunks are worked on at once: one by each device; several by NumPy, which loses time
+    with each, where their arrays are short.
+    """
+    if one.executor is EAGER:
+        return _EAGER_CHUNKS if one.lattices.sparse else 1
+    return one.executor.devices
 
 
 def _finished(
@@ -247,7 +258,7 @@ def _half(batch: Batch, one: Pass, side: int, settings: Array, plans: Plan, real
     at = side if one.side is None else 0
     half = jax.tree.map(lambda a: a[:, at], plans)
     pieces, size, read = lattice.pieces, len(settings), one.lattices.read_together()
-    together = min(size, lattice.together(batch.components, read) * executor.devices)
+    together = min(size, lattice.together(batch.components, read) * _chunks_at_once(one))
     found = []
     for start in range(0, real, together):
         rows = np.minimum(np.arange(start, start + together), size - 1)

@@ -18,6 +18,7 @@ from .executors import COMPILED, EAGER, Executor
 from .rows import chunks, joined, take
 
 TOGETHER = 64  # tasks that are planned at once
+_EAGER_TOGETHER = 256  # … by NumPy
 _PIECES_PLANNED = 4.0  # tilts that are planned in the time of a pass
 
 
@@ -74,7 +75,8 @@ def plan_tasks(batch: Batch, tasks: list[Task]) -> PlannedTasks:
         work = len(tasks) * pieces / _PIECES_PLANNED
         batch.compile_beside(work, program, lambda: plan(batch, COMPILED, chunk))
     found = []
-    for rows, real in chunks(len(tasks), TOGETHER, executor.padded):
+    largest = _EAGER_TOGETHER if executor is EAGER else TOGETHER
+    for rows, real in chunks(len(tasks), largest, executor.padded):
         part = plan(batch, executor, [tasks[row] for row in rows])
         found.append(take(part, slice(0, real)))
     batch.remember(executor, program)

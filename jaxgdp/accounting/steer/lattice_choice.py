@@ -155,6 +155,11 @@ class Lattices(NamedTuple):
         return self.plus.compiled and self.minus.compiled
 
     @property
+    def sparse(self) -> bool:
+        """Whether both are sparse."""
+        return self.plus.kind == self.minus.kind == "sparse"
+
+    @property
     def work(self) -> float:
         """What a task costs NumPy, in passes on 512 vertices."""
         return max(self.plus.work, self.minus.work)

@@ -10,8 +10,10 @@ function's own and is raised."""
 
 from __future__ import annotations
 
-from . import rules  # noqa: F401 (registers what NumPy's functions do with rows)
-from . import products
+from . import (
+    products,
+    rules,  # noqa: F401 (registers what NumPy's functions do with rows)
+)
 from .products import in_one_thread
 from .rows import RULES, Batched, Unbatchable, by_rule, elementwise, implements, take, updated
 from .running import assign, chosen, here, inside, mapped, of_last_axis, run

@@ -15,8 +15,8 @@ _ALIGNED = 16  # columns that BLAS works on together
 
 
 def in_one_thread(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """``a @ b`` in products so small that BLAS leaves each to one thread, which waits for none; rows
-    have the same bits whichever others there are.
+    """``a @ b`` in products so small that BLAS leaves each to one thread, which waits for none; a
+    row has the same bits whichever others there are.
     """
     (number, inner), width = a.shape, b.shape[1]
     step, whole = columns(inner), -(-number // ROWS) * ROWS

@@ -10,6 +10,7 @@ from __future__ import annotations
 from ...numerics import namespace as xp
 from ...numerics.errors import CLOSED_LOG_DELTA, CLOSED_RATES
 from ...numerics.normal import log_gaussian_delta, log_ndtr, ndtri_exp
+from ...numerics.once import once
 from ...numerics.shapes import Array
 
 _PARTS, _ROUNDS = 33, 13  # so many parts in every round: 64 halvings in all
@@ -28,6 +29,7 @@ def log_delta(epsilon: Array, mu: Array | float, side: float) -> Array:
     return xp.where(some, value, xp.where(mu > 0.0, 0.0, -xp.inf))
 
 
+@once
 def epsilon(log_d: Array, mu: Array | float, side: float) -> Array:
     """ε with δ_μ(ε) = δ, by a search in equal parts; 0 where δ_μ(0) ≤ δ, and ∞ where μ is."""
     known = xp.isfinite(mu)

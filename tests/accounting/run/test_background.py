@@ -82,19 +82,21 @@ def test_expectations_add_up():
 
 
 def test_blocks_cover_a_batch_and_expect_the_rest():
-    groups = jaxgdp.dpsgd(np.linspace(1.0, 2.0, 1500), 0.01, 2000).stacked()
+    groups = jaxgdp.dpsgd(np.linspace(1.0, 2.0, 2500), 0.01, 2000).stacked()
     seen, after = [], []
     for rows in blocks.in_blocks(groups, executors.EAGER):
         seen.append(rows)
         after.append(background.expected().settings)
-    assert np.array_equal(np.concatenate(seen), np.arange(1500))
-    assert after == [1500 - (rows[-1] + 1) for rows in seen] and len(seen) > 3
+    assert np.array_equal(np.concatenate(seen), np.arange(2500))
+    assert after == [2500 - (rows[-1] + 1) for rows in seen]
+    assert [len(rows) for rows in seen] == [128, 1024, 1348]
     assert background.expected() == background.Expectation()
-    assert len(list(blocks.in_blocks(groups, executors.COMPILED))) == 1
+    assert len(list(blocks.in_blocks(groups, executors.COMPILED))) == 2
 
 
 def test_settings_in_blocks_are_what_they_are_in_one(monkeypatch):
     monkeypatch.setattr(blocks, "_SMALL", 4)
+    monkeypatch.setattr(blocks, "_LARGE", 8)
     number, done = 37, []
     noise, epsilon = np.geomspace(1.0, 4.0, number), np.linspace(0.1, 1.0, number)
     asked = dict(
@@ -106,7 +108,7 @@ def test_settings_in_blocks_are_what_they_are_in_one(monkeypatch):
     assert sum(done) == number and len([n for n in done if n]) >= 4
     for name in ("mu", "delta"):
         for side, other in zip(found[name], whole[name], strict=True):
-            assert np.allclose(side, other, rtol=1e-9)
+            assert np.array_equal(side, other)
     assert np.array_equal(found.lattice_size, whole.lattice_size)
 
 
