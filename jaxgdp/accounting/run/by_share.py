@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from ..certify import seldom_sampled
 
 # expected number of times, rate and noise up to which lattices show less or take longer, as a rule
-_HARDLY_EVER, _RATE, _NOISE = 0.05, 1e-6, 0.6
+_HARDLY_EVER, _RATE, _NOISE = 0.05, 1e-6, 0.4
+# … and the noise of runs of so many steps that lattices are dense or long: between, a lattice of
+# many settings takes a tenth of the time
+_NOISE_OF_OTHERS, _LATTICES = 0.6, (300.0, 1e4)
 LITTLE_NOISE = 0.13  # up to which lattices show less than the number of jumps does, as a rule
 # curves on ever more points; width over the width promised from which on more of them will not do,
 # part of a width that they have to leave at most, and the work from which on they take too long
@@ -47,7 +50,9 @@ def seldom(groups: Groups, most_noise: float = np.inf) -> Bool[np.ndarray, " set
         if not isinstance(mechanism, SubsampledGaussian):
             continue
         p, sigma = np.asarray(mechanism.sampling_prob), np.asarray(mechanism.noise_multiplier)
-        rare = (p * count <= _HARDLY_EVER) | (p <= _RATE) | (sigma <= _NOISE)
+        others = (count < _LATTICES[0]) | (count > _LATTICES[1])
+        large = sigma <= np.where(others, _NOISE_OF_OTHERS, _NOISE)
+        rare = (p * count <= _HARDLY_EVER) | (p <= _RATE) | large
         found |= np.any((count > 1.0) & rare & (sigma <= most_noise), axis=-1)
     found &= np.asarray(components) == 1
     for row in np.flatnonzero(found):
