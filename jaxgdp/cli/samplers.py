@@ -41,6 +41,11 @@ def _options() -> list[Any]:
             many=True,
             to="samplers",
         ),
+        flag(
+            "as_implemented",
+            "Further rows: what dividing by the drawn batch size, noise on a mean, or clipping"
+            " means of micro-batches does.",
+        ),
         shared("truncated_batch_size", "for all or each batch size: largest number of records in a"
                " batch of truncated_poisson", many=True),
         shared("delta", "δ at which to give ε"),

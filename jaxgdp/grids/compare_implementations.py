@@ -8,11 +8,10 @@ from typing import NamedTuple
 from .. import options
 from ..bracket import Bracket
 from ..measure import measure
-from ..mechanisms import Deterministic, DrawnBatchSize, Shuffled, compose, dpsgd
+from ..mechanisms import Deterministic, Shuffled, dpsgd
 from ..numerics.validation import one_number, open_unit, positive, whole
-
-_MISSED = 0.125  # of δ: chance that some batch is larger than an attack allows for
-_EMPTY = 0.25  # of δ: e^ε times the chance that a batch has none of the other records
+from ..samplers import Setting
+from .implementations import WAYS
 
 
 class Implementation(NamedTuple):
@@ -82,6 +81,7 @@ def compare_implementations(
         raise ValueError(f"batch_size must be at most dataset_size = {n}, got {b}")
     d = one_number("delta", open_unit("delta", delta), "in (0, 1)", lambda a: (a > 0) & (a < 1))
     rate, steps, batches = b / n, math.ceil(epochs * n / b), math.ceil(n / b)
+    at = Setting(sigma, batches, epochs, rate, b, n, num_steps=steps)
 
     def epsilon(mechanism: object) -> Bracket:
         found = measure(mechanism, "epsilon", delta=d, rtol=rtol)["epsilon"]  # type: ignore[arg-type]
@@ -91,50 +91,11 @@ def compare_implementations(
         Implementation("divided by the expected size", epsilon(dpsgd(sigma, rate, steps)),
                        "Poisson batches, as they are accounted for"),
     ]  # fmt: skip
-    for known, relation in ((True, "zeroed"), (False, "added or removed")):
-        step = DrawnBatchSize(sigma, rate, n, known)
-        rows.append(
-            Implementation(
-                f"divided by the drawn size, a record {relation}",
-                epsilon(compose([(step, steps)])),
-                "noise is added to the sum: the size is told, and nothing else",
-            )
-        )
-    rows += [
+    rows += [Implementation(way.title, epsilon(way.make(at)), way.reason) for way in WAYS]
+    rows[3:3] = [
         Implementation("shuffled batches", epsilon(Shuffled(sigma, batches, epochs)),
                        "each record in one batch an epoch; a last batch that is dropped is in it"),
         Implementation("batches in a fixed order", epsilon(Deterministic(sigma, epochs)),
                        "everybody knows which batch a record is in"),
-        Implementation("noise of the expected size on a mean over the drawn size",
-                       Bracket(_mean_over_drawn(sigma, rate, n, b, steps, d), math.inf),
-                       "a record turns the mean by 2/k, and small batches have too little noise"),
-        Implementation("means of micro-batches clipped in place of gradients",
-                       Bracket(float(epsilon(dpsgd(0.5 * sigma, rate, steps)).lower), math.inf),
-                       "one record turns a clipped mean around: twice the sensitivity at least"),
     ]  # fmt: skip
     return Implementations(rows)
-
-
-def _mean_over_drawn(
-    sigma: float, rate: float, number: int, batch: int, steps: int, delta: float
-) -> float:
-    """ε that an attack reaches: all other gradients oppose the record, so that the mean of k moves
-    by 2/k, at noise σ/b.
-
-    Batches of more than a bound are given up, which lowers the TPR by the probability that one is
-    drawn; where no other record is drawn the mean is another one, which may raise the FPR by that
-    probability. The attack at the bound has 1.5·δ, and loses less than δ/2 of it to both.
-
-    Method: docs/method/implementations.md#mean
-    """
-    from scipy.stats import binom  # (slow to load)
-
-    asked = 1.5 * delta
-    if asked >= 1.0:
-        return 0.0
-    largest = float(binom.isf(_MISSED * delta / steps, number - 1, rate)) + 1.0
-    attacked = dpsgd(0.5 * sigma * largest / batch, rate, steps)
-    own = measure(attacked, "epsilon", delta=asked, adjacency="remove")["epsilon"]
-    empty = steps * (1.0 - rate) ** (number - 1)
-    most = math.log(_EMPTY * delta / empty) if empty > 0.0 else math.inf
-    return max(min(float(own.lower), most), 0.0)

@@ -18,11 +18,12 @@ from ..numerics.validation import broadcast, on_host, positive, whole, whole_up_
 from ..quantities import registry
 from ..quantities.table import documented
 from ..run_settings import counts
-from ..samplers import REGISTRY, mechanism
+from ..samplers import REGISTRY, Setting, mechanism
 from ..samplers import named as sampler_named
 from ..tradeoff import dominating
 from . import dataset
 from .arguments import asked_at, axis, single_numbers
+from .implementations import WAYS
 from .samplers_text import DIMENSIONS, answers, summary_text
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ QUANTITIES = ("epsilon", "mu", "advantage")
 
 @renamed_arguments(epochs="num_epochs", d="approximation")
 @keywords_after(
-    5, "samplers", "rtol", "fpr_floor", "adjacency", "delta", "epsilon", "fpr", "approximation",
-    "prior", "truncated_batch_size", "progress",
+    5, "samplers", "as_implemented", "rtol", "fpr_floor", "adjacency", "delta", "epsilon", "fpr",
+    "approximation", "prior", "truncated_batch_size", "progress",
 )  # fmt: skip
 @documented
 def compare_samplers(
@@ -45,6 +46,7 @@ def compare_samplers(
     quantities: str | tuple[str, ...] | list[str] = QUANTITIES,
     *,
     samplers: str | Iterable[str] | None = None,
+    as_implemented: bool = False,
     rtol: float = options.RTOL,
     fpr_floor: float = options.FPR_FLOOR,
     adjacency: str = options.ADJACENCY,
@@ -74,6 +76,12 @@ def compare_samplers(
         samplers: names, such as ("poisson", "shuffled"); default those of
             ``jaxgdp.samplers.REGISTRY`` but for "truncated_poisson" and "fixed_size", whose
             brackets are wide and take minutes.
+        as_implemented: whether further rows follow, of Poisson batches whose steps are coded in
+            other ways (:func:`jaxgdp.compare_implementations`): "drawn_size_zeroed" and
+            "drawn_size_added" divide the noisy sum by the number of records drawn, where a record
+            is zeroed, or added or removed; "noise_on_drawn_mean" adds noise to a mean over them;
+            "micro_batch_means" clips means. No guarantee is known for the last two: their lower
+            side is an attack.
         rtol: requested relative width of every bracket. That of "shuffled" does not close: its
             exact privacy is an open question.
         {fpr_floor, adjacency}
@@ -106,7 +114,7 @@ def compare_samplers(
         "compare_samplers", noise_multiplier, dataset_size, batch_size, num_epochs, rtol, fpr_floor,
         truncated_batch_size, at,
     )  # fmt: skip
-    names = _chosen(samplers)
+    makers = _chosen(samplers, as_implemented)
     Adjacency.checked(adjacency)
     size = whole("dataset_size", dataset_size)
     if size.ndim:
@@ -116,7 +124,7 @@ def compare_samplers(
     asked = registry.select(quantities)
     cap = _of_batches(truncated_batch_size, tuple(len(a) for a in axes.values()))
     left_out = None if samplers is not None else []
-    made = _mechanisms(names, size, axes, cap, adjacency, left_out)
+    made = _mechanisms(makers, size, axes, cap, adjacency, left_out)
     found = [
         measure(
             own, tuple(quantity.name for quantity in asked), rtol=rtol, adjacency=adjacency,
@@ -130,6 +138,9 @@ def compare_samplers(
     title = "Certified privacy of one training by every batch sampler"
     about = dataset.attributes(title, numbers["fpr_floor"], found[0].rtol, adjacency)
     about |= {"dataset_size": int(size)} | _remarks(made, left_out or [])
+    if as_implemented:
+        told = (f"{way.name}: {way.title} ({way.reason})" for way in WAYS if way.name in made)
+        about["as_implemented"] = "; ".join(told)
     described = dataset.variables(asked, asked_at(tuple(q.name for q in asked), numbers))
     whole_set = dataset.labelled({"sampler": list(made)} | axes, data, described, about)
     return whole_set.assign_attrs(answer="\n".join(answers(whole_set)))
@@ -151,7 +162,7 @@ def _axes(
 
 
 def _mechanisms(
-    names: tuple[str, ...],
+    makers: dict[str, Callable[[Setting], Composition]],
     size: Float[Array, ""],
     axes: dict[str, Float[Array, " settings"]],
     cap: Float[Array, " settings"] | None,
@@ -166,10 +177,10 @@ def _mechanisms(
     """
     sigma, batch, passes = (a.reshape(-1) for a in np.meshgrid(*axes.values(), indexing="ij"))
     made: dict[str, Composition] = {}
-    for name in names:
+    for name, make in makers.items():
         try:
             at = counts(size, batch, passes, None)
-            own = mechanism(name, sigma, at.batches, passes, at.rate, batch, size, cap, at.steps)
+            own = make(Setting(sigma, at.batches, passes, at.rate, batch, size, cap, at.steps))
             broadcast(sampler=np.empty(own.shape), settings=sigma)
             dominating(own, adjacency)
             made[name] = own
@@ -183,7 +194,21 @@ def _mechanisms(
     return made
 
 
-def _chosen(wanted: str | Iterable[str] | None) -> tuple[str, ...]:
+def _chosen(
+    wanted: str | Iterable[str] | None, as_implemented: bool
+) -> dict[str, Callable[[Setting], Composition]]:
+    """What makes the mechanism of a setting, by the name of its row."""
+    if not isinstance(as_implemented, (bool, np.bool_)):
+        raise ValueError(f"as_implemented must be True or False, got {as_implemented!r}")
+    further = {way.name: way.make for way in WAYS} if as_implemented else {}
+    return {name: _sampled(name) for name in _names(wanted)} | further
+
+
+def _sampled(name: str) -> Callable[[Setting], Composition]:
+    return lambda at: mechanism(name, *vars(at).values())
+
+
+def _names(wanted: str | Iterable[str] | None) -> tuple[str, ...]:
     if wanted is None:
         return tuple(name for name, sampler in REGISTRY.items() if sampler.by_default)
     wanted = (wanted,) if isinstance(wanted, str) else tuple(wanted)

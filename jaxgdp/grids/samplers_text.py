@@ -72,7 +72,7 @@ def summary_text(found: Dataset) -> str:
     """Both sides of every quantity by sampler, and the answers, as plain text."""
     own = quantities_of(found)
     columns = "".join(f"  {name + ' lower':>18}  {name + ' upper':>18}" for name in own)
-    lines = [f"{'sigma':>8}  {'batch':>8}  {'epochs':>6}  {'sampler':<18}{columns}"]
+    lines = [f"{'sigma':>8}  {'batch':>8}  {'epochs':>6}  {'sampler':<19}{columns}"]
     for index in np.ndindex(*(found.sizes[axis] for axis in DIMENSIONS)):
         at = found.isel(dict(zip(DIMENSIONS, index, strict=True)))
         where = (
@@ -82,10 +82,12 @@ def summary_text(found: Dataset) -> str:
         for sampler in found["sampler"].values.tolist():
             one = at.sel(sampler=sampler)
             sides = "".join(f"  {x:>18.6g}" for name in own for x in _bracket(one, name))
-            lines.append(f"{where}  {sampler:<18}{sides}")
+            lines.append(f"{where}  {sampler:<19}{sides}")
     lines += ["", *answers(found)]
     if "left_out" in found.attrs:
         lines += ["", f"left out: {found.attrs['left_out']}"]
+    if "as_implemented" in found.attrs:
+        lines += ["", *found.attrs["as_implemented"].split("; ")]
     if "loose" in found.attrs:
         lines += ["", found.attrs["loose"]]
     return "\n".join(lines)

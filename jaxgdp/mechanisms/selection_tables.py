@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import ndtr
@@ -10,7 +10,6 @@ from scipy.special import ndtr
 from ..numerics.errors import SELECTION
 from ..numerics.shapes import Array
 from ..pairs.table import Table, from_masses
-from .certified_curve import CertifiedCurve
 from .profile_table import Profile, follow, table_of
 from .runs import Runs, Step
 
@@ -155,6 +154,14 @@ def dominating_table(profile: Profile, runs: Runs, together: Profile | None = No
     return table_of(follow(both))
 
 
+class Reached(Protocol):
+    """What tells which tests are reached."""
+
+    def tpr(self, order: int, fpr: Array) -> Array:
+        """A TPR that is reached at an FPR."""
+        ...
+
+
 class Cells(NamedTuple):
     """Masses of a pair that one run certainly shows, by increasing ratio of ``high`` to ``low``.
 
@@ -166,7 +173,7 @@ class Cells(NamedTuple):
     high: Array
 
 
-def achieved_cells(curve: CertifiedCurve) -> Cells:
+def achieved_cells(curve: Reached) -> Cells:
     """A pair of P and Q whose every test is one that one run is certain to allow, at most as good.
 
     Its trade-off curve is the hull of tests that are reached, so that it is a post-processing of

@@ -32,7 +32,8 @@ def sampler_bands(
     """One quantity of every sampler of ``jaxgdp.compare_samplers``, as bands.
 
     Along the axis of the data set that has several values (the first of noise multiplier, batch
-    size and number of epochs that has); a bar for each sampler where none has.
+    size and number of epochs that has); a bar for each sampler where none has. Where nothing is
+    known from above, the lower side is drawn, with a mark that points up.
 
     Args:
         dataset: from ``jaxgdp.compare_samplers``; of axes that are not drawn the first value is.
@@ -52,6 +53,11 @@ def sampler_bands(
         colour, dash, marker, size = _SAMPLER_STYLES.get(name, spare)
         one = dataset.isel(others).sel(sampler=name)
         lower, upper = both_sides(one, quantity)
+        open_above = not np.all(np.isfinite(upper))
+        if along is None and open_above:
+            ax.hlines([float(lower)], place - 0.3, place + 0.3, color=colour, linewidth=1.5)
+            ax.plot([place], [float(lower)], marker="^", color=colour, linestyle="none")
+            continue
         if along is None:
             ax.bar(place, upper - lower, bottom=lower, width=0.6, color=colour, alpha=0.35)
             sides = [float(lower), float(upper)]
@@ -59,6 +65,8 @@ def sampler_bands(
             continue
         at = one[along].values
         order = np.argsort(at)
+        told, upper = one[quantity].values, np.where(np.isfinite(upper), upper, lower)
+        told = np.where(np.isfinite(told), told, lower)
         few = len(at) <= FEW  # (between these nothing is known: no lines, no area)
         if few:
             ax.vlines(at, lower, upper, color=colour, alpha=0.5, linewidth=4)
@@ -68,7 +76,8 @@ def sampler_bands(
         style = {"color": colour, "linestyle": "none" if few else dash, "linewidth": 1.5}
         style |= {"marker": marker, "markerfacecolor": "none"}
         style |= marked(len(at), place, len(names)) | {"markersize": size}
-        ax.plot(at[order], one[quantity].values[order], label=name.replace("_", " "), **style)
+        label = name.replace("_", " ") + (", at least" if open_above else "")
+        ax.plot(at[order], told[order], label=label, **style)
     if along is None:
         ax.set_xticks(range(len(names)), [name.replace("_", "\n") for name in names], fontsize=8)
         ax.set_xlabel("sampler")

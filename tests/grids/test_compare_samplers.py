@@ -11,6 +11,7 @@ import jaxgdp  # noqa: E402
 from jaxgdp import samplers  # noqa: E402
 from jaxgdp.grids import compare_samplers as comparison  # noqa: E402
 from jaxgdp.grids import samplers_text  # noqa: E402
+from jaxgdp.grids.implementations import WAYS  # noqa: E402
 from jaxgdp.report import rows_of  # noqa: E402
 
 
@@ -84,6 +85,35 @@ def test_tables_and_figures(found, tmp_path):
         ValueError, match="quantity must be one that the data set has both sides of, got 'delta'"
     ):
         sampler_bands(found, plt.Figure().add_subplot(), "delta")
+
+
+def test_rows_of_steps_as_they_are_implemented():
+    found = jaxgdp.compare_samplers(
+        1.0,
+        100,
+        20,
+        samplers="poisson",
+        as_implemented=True,
+        rtol=1e-2,
+        quantities=("epsilon", "mu"),
+    )
+    rows = jaxgdp.compare_implementations(1.0, 100, 20, rtol=1e-2)
+    assert found.sampler.values.tolist()[1:] == [way.name for way in WAYS]
+    for way in WAYS:
+        one = found.sel(sampler=way.name).squeeze()
+        (same,) = (row.epsilon for row in rows if row.name == way.title)
+        # (μ, which is asked for beside it, has the lattices of its own plan)
+        both = float(one.epsilon_lower), float(one.epsilon_upper)
+        assert both == pytest.approx(tuple(same), rel=1e-2)
+        assert way.reason in found.as_implemented and way.name in comparison.summary_text(found)
+    told, means = found.sel(sampler="poisson").squeeze(), found.sel(sampler="micro_batch_means")
+    assert float(means.mu_lower.squeeze()) > float(told.mu) and np.isinf(means.mu).all()
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    from jaxgdp.plot import sampler_bands
+
+    sampler_bands(found, figure.add_subplot(), "epsilon").figure.canvas.draw()
+    with pytest.raises(ValueError, match="as_implemented must be True or False, got 'yes'"):
+        jaxgdp.compare_samplers(1.0, 100, 20, as_implemented="yes")
 
 
 def test_command(tmp_path, monkeypatch, capsys):
@@ -191,7 +221,7 @@ def test_cut_and_fixed_batches_are_compared_where_asked_for():
         ]
         assert np.array_equal(found.sel(sampler=name).advantage.values.ravel(), advantage.upper)
         assert f"{name}: the upper side" in found.loose
-    assert not set(names) & set(comparison._chosen(None))
+    assert not set(names) & set(comparison._chosen(None, False))
 
 
 def test_new_sampler_is_one_registration(monkeypatch):
