@@ -20,9 +20,8 @@ from ..plan import Plan
 _CHUNK = 2**19  # numbers in the largest array worked on at once
 _TOGETHER = 24  # half-curve pieces worked on at once, at most
 # of dense lattices: times the width promised at which a larger one than usual may do, and how many
-# times as large that is (the largest take about 300 MiB; those of one step that is most of the
-# composition with half as many points)
-_NEAR = {"jump": (5.0, 2), "heavy": (5.0, 2), "whole": (5.0, 1)}
+# times as large that is (the largest take about 300 MiB)
+_NEAR = {"jump": (5.0, 2), "heavy": (5.0, 1), "whole": (5.0, 1)}
 # of all pieces of a lattice: reading takes a dozen arrays of them
 _MOST_VERTICES = {"dense": 2**17, "sparse": 2**17}
 _FOCUSED_VERTICES = 8192  # of a dense lattice for one threshold

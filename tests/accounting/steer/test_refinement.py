@@ -297,9 +297,10 @@ def test_compiling_pays_for_many_passes():
 
 
 @pytest.mark.parametrize(
-    "kind, near, far, usual", [("jump", 3.0, 50.0, 2**19), ("heavy", 3.0, 50.0, 2**20)]
+    "kind, near, far, usual, times", [("jump", 3.0, 50.0, 2**19, 2), ("heavy", 3.0, 50.0, 2**20, 1)]
 )
-def test_point_task_gets_more_points_where_they_will_do(kind, near, far, usual):
+def test_point_task_gets_more_points_where_they_will_do(kind, near, far, usual, times):
+    """Those of lattices for what takes a jump are twice as many, those of others no more."""
     need = Needs(3e6, 3e6, 1e9, 512.0, 10.0, 10.0, 32.0, 2000.0, False, True, kind == "jump")
 
     def choice(task: Task) -> LatticeChoice:
@@ -308,7 +309,7 @@ def test_point_task_gets_more_points_where_they_will_do(kind, near, far, usual):
     task = one_threshold(0, 0, 5.0, 2000.0, RULES)
     first = choice(task)
     assert first.kind == kind and first.size == usual
-    for excess, points in ((near, 2 * usual), (far, usual)):
+    for excess, points in ((near, times * usual), (far, usual)):
         decision = refine(task, passed(excess, first, threshold=5.0, spread=1.0), RULES, choice)
         again = choice(decision.task)
         assert again.size == points and (decision.action == RUN) == (points > first.size)
@@ -325,14 +326,17 @@ def test_second_pass_about_one_threshold_is_dense_up_to_the_largest_lattice():
     """Even where a sparse one would serve: points that are equally far apart leave nothing to
     chance.
     """
-    need = Needs(1e6, 3e6, 50.0, 512.0, 10.0, 10.0, 32.0, 2000.0, False, True, False)
-    passes = (1.0, np.inf), (4.0, 4.0), (4.0, 50.0)
+    passes = (2e5, 1.0, np.inf), (2e5, 4.0, 4.0), (1e6, 4.0, 4.0)
     first, near, far = (
-        choose(need, detail, 1e-5, 1, RULES.max_size, False, excess=excess)
-        for detail, excess in passes
+        choose(
+            Needs(points, 3e6, 50.0, 512.0, 10.0, 10.0, 32.0, 2000.0, False, True, False),
+            *(detail, 1e-5, 1, RULES.max_size, False),
+            excess=excess,
+        )
+        for points, detail, excess in passes
     )
     assert (first.kind, far.kind) == ("sparse", "sparse")
-    assert near.kind == "heavy" and near.size == 2**21
+    assert near.kind == "heavy" and near.size == 2**19
 
 
 def test_whole_curve_gets_no_more_points_than_usual():
