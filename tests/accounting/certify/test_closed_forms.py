@@ -68,3 +68,14 @@ def test_batches_are_as_single_settings():
         for name in ALL:
             assert found[name].lower[i] == pytest.approx(own[name].lower, rel=1e-11, abs=1e-300)
             assert found[name].upper[i] == pytest.approx(own[name].upper, rel=1e-11, abs=1e-300)
+
+
+def test_either_order_may_have_the_larger_losses():
+    """Of (0.4, 0.6) and (0.9, 0.1) one order has losses up to log 2.25, the other up to log 6: both
+    together have the TPR 6·FPR of the second one, below an FPR of 0.1, whichever comes first."""
+    one, other = [0.4, 0.6], [0.9, 0.1]
+    for pair in (jaxgdp.FromPMFs(one, other), jaxgdp.FromPMFs(other, one)):
+        for fpr in (1e-3, 0.05, 0.0999):
+            found = jaxgdp.measure(pair, ("tpr", "beta"), fpr=fpr)
+            assert found.tpr.contains(6.0 * fpr) and found.beta.contains(1.0 - 6.0 * fpr)
+            assert found.tpr.upper - found.tpr.lower < 1e-11 * found.tpr.upper

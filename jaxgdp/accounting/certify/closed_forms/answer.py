@@ -53,15 +53,30 @@ def answer(found: Sequence[Found], question: Question) -> Answer:
     curves: list[Curve] = []
     if missing or question.keep:
         curves = [_curve(each, question) for each in found]
-        others = read(curves, dataclasses.replace(question, asked=missing)) if missing else {}
-        for name, bracket in others.items():
-            known = results.get(name, Bracket(np.full(number, -np.inf), np.full(number, np.inf)))
-            results[name] = Bracket(
-                np.fmax(known.lower, bracket.lower), np.fmin(known.upper, bracket.upper)
-            )
+        rest = dataclasses.replace(question, asked=missing)
+        for turned in _orders(curves, question.adjacency) if missing else ():
+            for name, bracket in read(turned, rest).items():
+                _narrow(results, name, bracket)
     none = np.zeros(number, np.int64)
     executors = np.full(number, NO_EXECUTOR, object)
     return Answer(results, none, [None] * number, curves if question.keep else [], executors)
+
+
+def _orders(curves: list[Curve], adjacency: Adjacency) -> list[list[Curve]]:
+    """The curves, and where both orders count alike those of the swapped pairs, too: lines of a
+    reading are those of one order's losses.
+
+    Method: docs/method/adjacency.md#symmetrisation
+    """
+    if not adjacency.symmetric:
+        return [curves]
+    return [curves, [oriented(curve, Adjacency.ADD) for curve in curves]]
+
+
+def _narrow(results: dict[str, Bracket], name: str, found: Bracket) -> None:
+    """Take the narrower side of what is known and of what was found."""
+    known = results.get(name, Bracket(np.array(-np.inf), np.array(np.inf)))
+    results[name] = Bracket(np.fmax(known.lower, found.lower), np.fmin(known.upper, found.upper))
 
 
 def _open(bracket: Bracket) -> bool:
