@@ -65,8 +65,6 @@ def answer(found: Sequence[Found], question: Question) -> Answer:
 def _orders(curves: list[Curve], adjacency: Adjacency) -> list[list[Curve]]:
     """The curves, and where both orders count alike those of the swapped pairs, too: lines of a
     reading are those of one order's losses.
-
-    Method: docs/method/adjacency.md#symmetrisation
     """
     if not adjacency.symmetric:
         return [curves]
