@@ -159,7 +159,7 @@ def test_masses_and_means_add_up(run):
         pytest.param(0.0801, 0.8, 250, marks=pytest.mark.nightly),
     ],
 )
-def test_a_record_that_is_all_but_certainly_sampled(sigma, p, steps):
+def test_records_that_are_all_but_certainly_sampled(sigma, p, steps):
     """Tests "the largest output is below a place" have rates in closed form, in both orders."""
     run = Run(sigma, p, steps)
     with mpmath.workdps(50):

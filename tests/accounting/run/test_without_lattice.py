@@ -280,7 +280,7 @@ def test_losses_that_only_rounding_tells_apart_have_moments():
     assert high < mean + 4.7 * deviation
 
 
-def test_what_jumps_say_first_is_what_lattices_say():
+def test_jumps_first_say_what_lattices_say():
     """Each order's brackets hold what the other way of asking finds, and the worse of both, too."""
     run, at = jaxgdp.dpsgd(0.1, 0.02, 2500), {"delta": 1e-5, "rtol": 0.01}
     both = jaxgdp.measure(run, "epsilon", **at).epsilon
