@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from .. import options
 from ..adjacency import Adjacency
-from ..bracket import Bracket, plain
 from ..deprecation import keywords_after, renamed_arguments
 from ..measure import measure
-from ..mechanisms import Composition, as_composition, dpsgd
+from ..mechanisms import Composition
 from ..mechanisms.base import Mechanism
 from ..numerics.optional import Client
 from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import broadcast, checked, one_of, positive, probability, whole
 from ..quantities.table import documented
 from ..samplers import REGISTRY
-from ..targets import TPR, Regret, Target
+from ..targets import Regret, Target
 from ..tradeoff import dominating
 from ..vocabulary import explain_arguments
 from . import closed_form
+from .arguments import (
+    only_a_batch_size,
+    only_a_mechanism,
+    only_records,
+    records_of_one_user,
+    spent_before,
+)
 from .black_box import solve_black_box
 from .common_scale import common_scale, gaussian_mu
 from .families import (
@@ -31,43 +36,19 @@ from .families import (
     DPSGD,
     NOISE_MULTIPLIER,
     NUM_STEPS,
-    SAMPLING_PROB,
     UNKNOWNS,
     After,
     BatchSize,
     Epochs,
     Scaled,
-    Unknown,
 )
+from .finish import Family, Found, How, complain, finish, one_target
 from .records import of_records
 from .result import Calibration
 from .search import empty, put, search
-from .solver import Solved
 from .status import EVERY, NONE
 
 _CHECKS = {"noise_multiplier": positive, "sampling_prob": probability, "num_steps": whole}
-
-
-@dataclass(frozen=True)
-class _How:
-    """How a calibration is searched for, checked; see :func:`calibrate`."""
-
-    rtol: float
-    adjacency: Adjacency
-    infeasible: str
-    progress: Callable[[int], object] | bool | None
-    client: Client | str | None
-    after: Composition | None = None
-
-
-class _Answer(NamedTuple):
-    """Answers, and which of them closed forms gave."""
-
-    found: Solved
-    closed: Array
-
-
-Family: TypeAlias = Any  # DPSGD, Epochs, Scaled or black boxes
 
 
 @renamed_arguments(tolerance="rtol", epochs="num_epochs")
@@ -168,20 +149,20 @@ def calibrate(
         stated |= {"num_epochs": num_epochs, "num_steps": num_steps}
         others = {"mechanism": mechanism, "black_box": black_box}
         others |= {"noise_multiplier": noise_multiplier}
-        _only_records(sampling_prob, others, solve_for)
+        only_records(sampling_prob, others, solve_for)
         rest: dict[str, Any] = {"rtol": rtol, "adjacency": adjacency, "infeasible": infeasible}
         rest |= {"progress": progress, "client": client, "records_per_user": records_per_user}
         rest |= {"after": after}
         return of_records(target, stated, rest, calibrate)
     num_steps = 1 if num_steps is None else num_steps
     num_epochs = 1 if num_epochs is None else num_epochs
-    how = _How(
+    how = How(
         float(checked("rtol", rtol, "in [1e-6, 0.1]", lambda a: (a >= 1e-6) & (a <= 0.1))),
         Adjacency.checked(adjacency),
         one_of("infeasible", infeasible, ("raise", "flag")),
         progress,
         client,
-        None if after is None else _spent(after, client, black_box),
+        None if after is None else spent_before(after, client, black_box),
     )
     one_of("solve_for", solve_for, (*UNKNOWNS, BATCH_SIZE))
     given = {
@@ -190,7 +171,7 @@ def calibrate(
     }  # fmt: skip
     own = {"mechanism": mechanism, "black_box": black_box}
     one_of("sampler", sampler, tuple(name for name, entry in REGISTRY.items() if not entry.needs))
-    records = _records(records_per_user)
+    records = records_of_one_user(records_per_user)
     if records > 1 and (sampler != "poisson" or any(other is not None for other in own.values())):
         raise ValueError(
             "records_per_user is for DP-SGD with Poisson sampling: it must not be given with"
@@ -199,7 +180,7 @@ def calibrate(
     if records > 1 and client is not None:
         raise ValueError("client must not be given with records_per_user above 1")
     if solve_for == BATCH_SIZE:
-        _only_a_batch_size(given | own | {"batch_size": batch_size}, sampler, records)
+        only_a_batch_size(given | own | {"batch_size": batch_size}, sampler, records)
         epochs = {"noise_multiplier": noise_multiplier, "num_epochs": num_epochs}
         return _batch_size(target, epochs, dataset_size, how)
     if sampler != "poisson":
@@ -210,49 +191,13 @@ def calibrate(
             " epochs there"
         )
     if any(other is not None for other in own.values()):
-        _only_a_mechanism([name for name, v in own.items() if v is not None], given, solve_for)
+        only_a_mechanism([name for name, v in own.items() if v is not None], given, solve_for)
         return _of_mechanism(target, mechanism, black_box, how)
     return _dpsgd(target, given, solve_for, how, records)
 
 
-def _spent(after: Any, client: Any, black_box: Any) -> Composition:
-    """What was run before, checked."""
-    if client is not None or black_box is not None:
-        name = "client" if black_box is None else "black_box"
-        raise ValueError(f"after must not be given with {name}")
-    try:
-        spent = as_composition(after)
-    except (TypeError, ValueError):
-        raise ValueError(
-            "after must be a mechanism or composition, such as account.composition(), got"
-            f" {after!r}"
-        ) from None
-    if spent.shape != ():
-        raise ValueError(f"after must have no shape, got {spent.shape}")
-    return spent
-
-
-def _only_a_batch_size(given: dict[str, Any], sampler: str, records: int) -> None:
-    """Refuse what a batch size itself decides on."""
-    names = ("mechanism", "black_box", "batch_size")
-    extra = [name for name in names if given[name] is not None]
-    for name in ("sampling_prob", "num_steps"):
-        if not (np.ndim(given[name]) == 0 and given[name] == 1):
-            extra.append(name)
-    if sampler != "poisson":
-        extra.append("sampler")
-    if records > 1:
-        extra.append("records_per_user")
-    if extra:
-        raise ValueError(f"{', '.join(extra)} must not be given with solve_for='batch_size'")
-    if given["noise_multiplier"] is None:
-        raise ValueError(
-            "noise_multiplier must be given to solve for batch_size, a finite number > 0"
-        )
-
-
 def _batch_size(
-    target: Target, given: dict[str, Any], dataset_size: ArrayLike | None, how: _How
+    target: Target, given: dict[str, Any], dataset_size: ArrayLike | None, how: How
 ) -> Calibration:
     """The largest expected batch for a number of epochs."""
     if dataset_size is None or np.ndim(dataset_size) > 0:
@@ -271,31 +216,10 @@ def _batch_size(
     family = BatchSize(shape, known, records)
     # (names the mechanism and the adjacencies it has)
     dominating(family.at(np.ones(int(np.prod(shape))), slice(None)), how.adjacency)
-    return _finish(_search(family, target, how), family, target, how)
+    return finish(_search(family, target, how), family, target, how)
 
 
-def _records(value: int) -> int:
-    """One number of records, in the range of :func:`jaxgdp.dpsgd`."""
-    if np.ndim(value) != 0:
-        raise ValueError(f"records_per_user must be one number, got shape {np.shape(value)}")
-    records = float(whole("records_per_user", value))
-    dpsgd(1.0, 1.0, 1, records)  # (names the range)
-    return int(records)
-
-
-def _only_records(sampling_prob: ArrayLike, others: dict[str, Any], solve_for: str) -> None:
-    """Refuse what does not go with n and b."""
-    extra = [name for name, value in others.items() if value is not None]
-    if not (np.ndim(sampling_prob) == 0 and sampling_prob == 1.0):
-        extra.insert(0, "sampling_prob")
-    if extra or solve_for != "noise_multiplier":
-        raise ValueError(
-            "dataset_size and batch_size give the rate and the steps of a run whose noise is solved"
-            f" for: {', '.join(extra) or 'solve_for'} must not be given with them"
-        )
-
-
-def _of_mechanism(target: Target, mechanism: Any, black_box: Any, how: _How) -> Calibration:
+def _of_mechanism(target: Target, mechanism: Any, black_box: Any, how: How) -> Calibration:
     """The scale of a mechanism, or of a black box."""
     if how.client is not None:
         own = "mechanism" if black_box is None else "black_box"
@@ -309,7 +233,7 @@ def _of_mechanism(target: Target, mechanism: Any, black_box: Any, how: _How) -> 
                 f" {how.adjacency!r}"
             )
         boxes, found = solve_black_box(target, black_box, how.rtol, how.progress)
-        return _finish(_Answer(found, np.zeros(len(found.value), bool)), boxes, target, how)
+        return finish(Found(found, np.zeros(len(found.value), bool)), boxes, target, how)
     fixed = not callable(mechanism)
     family = Scaled(common_scale(mechanism) if fixed else mechanism, target.shape)
     # (without a closed form, Gaussian curves only guide the search)
@@ -318,30 +242,11 @@ def _of_mechanism(target: Target, mechanism: Any, black_box: Any, how: _How) -> 
     searched = (
         _gaussian(family, target, how, mu) if mu is not None else _search(family, target, how)
     )
-    return _finish(searched, family, target, how)
-
-
-def _only_a_mechanism(own: list[str], given: dict[str, Any], solve_for: str) -> None:
-    if len(own) > 1:
-        raise ValueError("give mechanism or black_box, not both")
-    extra = [
-        name
-        for name, default in (("sampling_prob", 1.0), ("num_steps", 1), ("noise_multiplier", None))
-        if given[name] is not default
-    ]
-    extra = [
-        name
-        for name in extra
-        if not (name != "noise_multiplier" and np.ndim(given[name]) == 0 and given[name] == 1)
-    ]
-    if extra or solve_for != "noise_multiplier":
-        raise ValueError(
-            f"{own[0]} replaces DP-SGD: {', '.join(extra) or 'solve_for'} must not be given with it"
-        )
+    return finish(searched, family, target, how)
 
 
 def _dpsgd(
-    target: Target, given: dict[str, Any], solve_for: str, how: _How, records: int = 1
+    target: Target, given: dict[str, Any], solve_for: str, how: How, records: int = 1
 ) -> Calibration:
     unknown = UNKNOWNS[solve_for]
     known = {name: value for name, value in given.items() if name != solve_for}
@@ -367,11 +272,11 @@ def _dpsgd(
             adjacency=how.adjacency,
         )
     family = DPSGD(unknown, broadcast(target=np.empty(target.shape), **known), known, records)
-    return _finish(_by_kind(family, target, how), family, target, how)
+    return finish(_by_kind(family, target, how), family, target, how)
 
 
 def _epochs(
-    sampler: str, target: Target, given: dict[str, Any], solve_for: str, how: _How
+    sampler: str, target: Target, given: dict[str, Any], solve_for: str, how: How
 ) -> Calibration:
     sampled = given.pop("sampling_prob")
     extra = [
@@ -390,10 +295,10 @@ def _epochs(
     family = Epochs(sampler, broadcast(target=np.empty(target.shape), **known), known)
     # (names the mechanism and the adjacencies it has)
     dominating(family.at(np.ones(len(family.known["num_steps"])), slice(None)), how.adjacency)
-    return _finish(_search(family, target, how), family, target, how)
+    return finish(_search(family, target, how), family, target, how)
 
 
-def _by_kind(family: DPSGD, target: Target, how: _How) -> _Answer:
+def _by_kind(family: DPSGD, target: Target, how: How) -> Found:
     """Closed forms where the mechanism is Gaussian, the search elsewhere."""
     if how.after is not None:
         return _search(family, target, how)
@@ -429,7 +334,7 @@ def _by_kind(family: DPSGD, target: Target, how: _How) -> _Answer:
         found.status[weak] = EVERY
         searched = searched & ~weak
         if how.infeasible == "raise" and np.any(weak):
-            _complain(found, family, target)
+            complain(found, family, target)
     rows = np.flatnonzero(searched)
     if len(rows):
         part = DPSGD(
@@ -451,37 +356,37 @@ def _by_kind(family: DPSGD, target: Target, how: _How) -> _Answer:
                 limit[rows],
             ),
         )
-    return _Answer(found, closed)
+    return Found(found, closed)
 
 
-def _gaussian(family: Scaled, target: Target, how: _How, mu: Array) -> _Answer:
+def _gaussian(family: Scaled, target: Target, how: How, mu: Array) -> Found:
     """Closed forms of compositions of Gaussian mechanisms whose μ at scale 1 is given."""
     number = int(np.prod(family.shape))
     if isinstance(target, Regret):
         found = empty(number)
         found.status[:] = EVERY
-        return _Answer(found, np.ones(number, bool))
+        return Found(found, np.ones(number, bool))
     per_unit = (2.0 if how.adjacency.replaces else 1.0) * np.broadcast_to(mu, family.shape).reshape(
         -1
     )
     found = closed_form.solve(target.flat(family.shape), family.unknown, per_unit, how.rtol)
-    return _Answer(found, np.ones(number, bool))
+    return Found(found, np.ones(number, bool))
 
 
-def _search(family: Family, target: Target, how: _How) -> _Answer:
+def _search(family: Family, target: Target, how: How) -> Found:
     flat = target.flat(family.shape)
     if how.after is not None:
         return _search_after(family, flat, how, how.after)
     found = search(family, flat, how.rtol, how.adjacency, how.progress, how.client)
-    return _Answer(found, np.zeros(len(found.value), bool))
+    return Found(found, np.zeros(len(found.value), bool))
 
 
-def _search_after(family: Family, flat: Target, how: _How, after: Composition) -> _Answer:
+def _search_after(family: Family, flat: Target, how: How, after: Composition) -> Found:
     """The search where something was run before, unless that exceeds the target already."""
     spent = measure(after, (flat.quantity,), adjacency=how.adjacency, **flat.parameters())
     within = np.broadcast_to(flat.meets(flat.read(spent[flat.quantity])), np.shape(flat.goal))
     if how.infeasible == "raise" and not np.all(within):
-        first = _one(flat, int(np.flatnonzero(~within)[0]))
+        first = one_target(flat, int(np.flatnonzero(~within)[0]))
         raise ValueError(
             f"target {first.describe()} cannot be met: what is given as after exceeds it already"
         )
@@ -490,87 +395,7 @@ def _search_after(family: Family, flat: Target, how: _How, after: Composition) -
     if len(rows):
         part = After(family, after, rows)
         put(found, rows, search(part, flat.take(rows), how.rtol, how.adjacency, how.progress))
-    return _Answer(found, np.zeros(len(within), bool))
-
-
-def _impossible(found: Solved, family: Family) -> Array:
-    """Which elements have no answer; a sampling rate of 1, or a batch of all data, is one."""
-    bounded = family.unknown is SAMPLING_PROB or family.unknown.name == BATCH_SIZE
-    return (found.status == NONE) | ((found.status == EVERY) & (not bounded))
-
-
-def _complain(found: Solved, family: Family, target: Target) -> NoReturn:
-    """Raise for the first element that cannot be had."""
-    bad = np.flatnonzero(_impossible(found, family))
-    flat, row = target.flat(family.shape), bad[0]
-    known = "".join(
-        f", {name} {value[row]:g}" for name, value in getattr(family, "known", {}).items()
-    )
-    others = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
-    if len(found.status) > 1:
-        others += "; infeasible='flag' leaves that in status and returns the other elements"
-    why = _why(found, row, family.unknown)
-    raise ValueError(f"target {_one(flat, row).describe()}{known} {why}{others}")
-
-
-def _why(found: Solved, row: int, unknown: Unknown) -> str:
-    """What is known of an element without an answer, and how far it was searched."""
-    name, up = unknown.name, unknown.sign > 0
-    if found.status[row] == EVERY:
-        if np.isnan(found.value[row]):
-            return f"is a target weaker than no noise: every {name} meets it"
-        end = "down" if up else "up"
-        return f"is met by every {name} tried, {end} to {found.value[row]:g}"
-    if unknown.whole:
-        return f"cannot be met: no {name} meets it, not even {found.rejected[row]:g}"
-    end = "up" if up else "down"
-    return f"cannot be met: no {name} was found that meets it, {end} to {found.rejected[row]:g}"
-
-
-def _one(flat: Target, row: int) -> Target:
-    return flat.take(np.array([row]))
-
-
-def _finish(answer: _Answer, family: Family, target: Target, how: _How) -> Calibration:
-    """The result in the user's shape."""
-    found, closed = answer
-    shape = family.shape
-    if how.infeasible == "raise" and np.any(_impossible(found, family)):
-        _complain(found, family, target)
-
-    def measure_tpr(fprs: tuple[float, ...]) -> Bracket:
-        """TPR of the calibrated mechanisms at a few FPRs, along one more axis."""
-        some = np.flatnonzero(np.isfinite(found.value) & (found.status != EVERY))
-        sides = np.full((2, len(found.value), len(fprs)), np.nan)
-        if hasattr(family, "box"):
-            for row in some:
-                for k, fpr in enumerate(fprs):
-                    sides[:, row, k] = family.box(float(found.value[row])).read(
-                        TPR(0.5 + 0.5 * fpr, fpr)
-                    )
-        elif len(some):
-            rows = np.repeat(some, len(fprs))
-            asked = np.tile(np.asarray(fprs), len(some))
-            mechanism = family.at(found.value[rows], rows)
-            if how.after is not None:
-                every = np.arange(len(found.value))
-                mechanism = After(family, how.after, every).at(np.asarray(found.value)[rows], rows)
-            part = measure(
-                mechanism, ("tpr",), fpr=asked, fpr_floor=0.5 * asked, adjacency=how.adjacency
-            ).brackets["tpr"]
-            sides[:, some] = np.reshape(part, (2, len(some), len(fprs)))
-        return Bracket(*(side.reshape(*shape, len(fprs)) for side in sides))
-
-    def shaped(bracket: Bracket) -> Bracket:
-        return plain(Bracket(*(side.reshape(shape) for side in bracket)))
-
-    return Calibration(
-        found.value.reshape(shape), shaped(found.achieved),
-        found.rejected.reshape(shape), shaped(found.rejected_achieved),
-        found.status.reshape(shape), found.iterations.reshape(shape),
-        found.evaluations.reshape(shape), how.rtol, target, family.unknown.name,
-        str(how.adjacency), closed.reshape(shape), measure_tpr,
-    )  # fmt: skip
+    return Found(found, np.zeros(len(within), bool))
 
 
 __all__ = ["calibrate"]
