@@ -23,7 +23,7 @@ from .executors import COMPILED, EAGER, Executor
 from .rows import chunks, joined, take
 
 # vertices of a half that NumPy reads numbers off at once: as many as stay in cache
-_READ_TOGETHER = 2**15
+_READ_TOGETHER = 2**14
 # chunks of a compiled program that NumPy works on at once, of sparse lattices
 _EAGER_CHUNKS = 2
 
