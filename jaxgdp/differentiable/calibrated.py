@@ -12,7 +12,7 @@ import numpy as np
 from jax.core import Tracer
 
 from .. import options
-from ..accounting.steer.lattice_choice import LatticeChoice
+from ..accounting.steer.lattices import LatticeChoice
 from ..adjacency import Adjacency
 from ..mechanisms import Composition, SubsampledGaussian
 from ..numerics.shapes import Array, ArrayLike

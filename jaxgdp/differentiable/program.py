@@ -22,7 +22,7 @@ from ..accounting.plan import Plan
 from ..accounting.question import Question
 from ..accounting.run import engine
 from ..accounting.run.executors import by_name
-from ..accounting.steer.lattice_choice import LatticeChoice
+from ..accounting.steer.lattices import LatticeChoice
 from ..accounting.steer.plan_whole import plan_whole
 from ..adjacency import Adjacency
 from ..bracket import Bracket

@@ -10,7 +10,7 @@ import numpy as np
 from jax.core import Tracer
 
 from .. import options
-from ..accounting.steer.lattice_choice import LatticeChoice
+from ..accounting.steer.lattices import LatticeChoice
 from ..adjacency import Adjacency
 from ..bracket import Bracket
 from ..deprecation import renamed_arguments

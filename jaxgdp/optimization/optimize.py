@@ -12,7 +12,7 @@ import numpy as np
 import optax
 
 from .. import differentiable, options
-from ..accounting.steer.lattice_choice import LatticeChoice
+from ..accounting.steer.lattices import LatticeChoice
 from ..calibration import Calibration, calibrate
 from ..deprecation import renamed_arguments
 from ..mechanisms import Composition, SubsampledGaussian, compose

@@ -15,7 +15,7 @@ from scipy.stats import norm
 
 import jaxgdp
 from jaxgdp import differentiable
-from jaxgdp.accounting.steer.lattice_choice import LatticeChoice
+from jaxgdp.accounting.steer.lattices import LatticeChoice
 from jaxgdp.differentiable import calibrated, program
 from jaxgdp.mechanisms import Composition, SubsampledGaussian
 from jaxgdp.numerics.compiling import compiler_options

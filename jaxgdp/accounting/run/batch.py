@@ -15,7 +15,7 @@ from ...adjacency import Adjacency
 from ...mechanisms.composition import collapse_gaussians
 from ...numerics.shapes import Array, Float
 from ..question import Kind, Question, Rates
-from ..steer.lattice_choice import Lattices
+from ..steer.lattices import Lattices
 from . import executors
 from .background import BACKGROUND
 from .executors import COMPILED, Executor

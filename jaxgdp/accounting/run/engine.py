@@ -27,7 +27,8 @@ from ...numerics.threads import taking_turns
 from ...scale.local import cores
 from ..certify import closed_forms
 from ..question import Answer, Question
-from ..steer.lattice_choice import LatticeChoice, Lattices, choose, choose_each
+from ..steer.lattice_choice import choose, choose_each
+from ..steer.lattices import LatticeChoice, Lattices
 from ..steer.refinement import (
     DONE,
     PLAN,

@@ -15,7 +15,8 @@ import numpy as np
 
 from ...numerics.precision import with_float64
 from ..plan import Plan
-from ..steer.lattice_choice import Lattices, likeliest
+from ..steer.lattice_choice import likeliest
+from ..steer.lattices import Lattices
 from ..steer.refinement import CurveTask, Task
 from . import plans
 from .batch import Batch, Program, half_program, plan_program

@@ -17,7 +17,7 @@ from ...numerics.shapes import Array, Float, Int
 from ..certify.curve import Curve
 from ..certify.vertices import Vertices, trimmed
 from ..plan import Plan
-from ..steer.lattice_choice import Lattices
+from ..steer.lattices import Lattices
 from .batch import Batch, half_program, read_program
 from .executors import COMPILED, EAGER, Executor
 from .rows import chunks, joined, take

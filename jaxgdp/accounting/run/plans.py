@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from ..plan import Plan
-from ..steer.lattice_choice import NeedsOfSides, Side, needs
+from ..steer.lattice_needs import NeedsOfSides, Side, needs
 from ..steer.refinement import JUMP_SHARES, CurveTask, PointTask, Task
 from .batch import Batch, plan_program
 from .executors import COMPILED, EAGER, Executor

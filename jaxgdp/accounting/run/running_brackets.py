@@ -11,7 +11,7 @@ from ...bracket import Bracket
 from ...numerics.shapes import Array, Float, Int
 from ..certify.curve import Curve
 from ..question import NO_EXECUTOR, Answer, Question
-from ..steer.lattice_choice import LatticeChoice
+from ..steer.lattices import LatticeChoice
 from .passes import Pass
 from .rows import take
 

@@ -14,7 +14,8 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from .lattice_choice import LatticeChoice, most_points
+from .lattice_choice import most_points
+from .lattices import LatticeChoice
 
 PIECES = (1, 8, 64)  # tilts along a half-curve, fewest first
 LONGEST_PIECE = 12.0  # standard deviations one tilt serves

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxgdp.accounting.steer.lattice_choice import LatticeChoice, Lattices
+from jaxgdp.accounting.steer.lattices import LatticeChoice, Lattices
 
 SPARSE = LatticeChoice("sparse", 512, 64, 2**18, 32, 4, 12, 64)
 DENSE = LatticeChoice("heavy", 2**17, 0, 2**20, 0, 0, 0, 64)

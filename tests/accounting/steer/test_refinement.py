@@ -10,7 +10,9 @@ import pytest
 
 from jaxgdp.accounting.run import executors
 from jaxgdp.accounting.steer import refinement as policy
-from jaxgdp.accounting.steer.lattice_choice import SIZES, LatticeChoice, Needs, choose
+from jaxgdp.accounting.steer.lattice_choice import choose
+from jaxgdp.accounting.steer.lattice_needs import Needs
+from jaxgdp.accounting.steer.lattices import SIZES, LatticeChoice
 from jaxgdp.accounting.steer.refinement import (
     DONE,
     PLAN,
