@@ -21,6 +21,7 @@ from ..mechanisms import (
     FromPMFs,
     Gaussian,
     Laplace,
+    NoisyMaximum,
     PureDP,
     RandomAllocation,
     RandomizedResponse,
@@ -39,7 +40,21 @@ from .safe_sides import MuAndRegret, mu_and_regret, plain, safe_side
 from .zcdp import zcdp_mechanism
 
 _UP = 1.0 + CLOSED_FORM  # room for the rounding of a closed form
-_STATED = (PureDP, ApproximateDP, ExponentialMechanism)  # whose ε and δ are what was stated
+
+
+def permute_and_flip(epsilon: float) -> NoisyMaximum:
+    """Permute-and-flip at ε: its law is that of noisy maximum with exponential noise (Ding et al.
+    2021), for any number of candidates from two on.
+    """
+    return NoisyMaximum(2.0 / epsilon, 2, "permute-and-flip")
+
+
+_STATED = (
+    PureDP,
+    ApproximateDP,
+    ExponentialMechanism,
+    permute_and_flip,
+)  # whose ε and δ are what was stated
 _FEW = 64  # of which the mass at infinity is a rational number
 # a mechanism's class (or what makes one) and its fields, all hashable
 Use = tuple[Callable[..., Mechanism], tuple[Any, ...]]

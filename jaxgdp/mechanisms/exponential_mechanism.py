@@ -19,6 +19,7 @@ from .base import EVERY_RECORD, Mechanism
 from .bounded_range import LEAST_EPSILON, MOST_USES, BoundedRangeBlock
 from .randomized_response import RandomizedResponse
 
+_LARGEST = 700.0  # ε of a block beyond which its uses are composed one by one
 _LEAST = 1e-9  # ε below this counts as this much
 
 
@@ -75,7 +76,9 @@ class ExponentialMechanism(Mechanism):
     def gathered(self, count: Array):
         """Blocks of up to 64 uses, with the dominating pair of each block."""
         epsilon, count = np.broadcast_arrays(self.epsilon, count)
-        if np.all(count == 1.0) or np.any(epsilon < LEAST_EPSILON):
+        # (beyond, what the program adds up is no double)
+        large = epsilon * (np.minimum(2.0 * count, MOST_USES) + 1.0) > _LARGEST
+        if np.all(count == 1.0) or np.any(epsilon < LEAST_EPSILON) or np.any(large):
             return [(self, count)]
         whole = np.minimum(count, MOST_USES)
         rest = np.where(count > MOST_USES, count % MOST_USES, 0.0)

@@ -112,6 +112,10 @@ class NoisyMaximum(Mechanism):
         """Itself, for scores that move so much when a record is replaced."""
         return self
 
+    def noise_alone(self) -> list[tuple[Any, Any]]:
+        """Nothing: the part is the choice of an index."""
+        return []
+
     @property
     def law(self) -> str:
         """The law of the noise: permute-and-flip has that of exponential noise."""

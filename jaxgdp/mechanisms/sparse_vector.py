@@ -126,6 +126,10 @@ class SparseVector(Mechanism):
         """Itself, for answers that move so much when a record is replaced."""
         return self
 
+    def noise_alone(self) -> list[tuple[Any, Any]]:
+        """Nothing: the part is the choice of answers."""
+        return []
+
     def probabilities(self, answers: ArrayLike, threshold: ArrayLike = 0.0) -> Array:
         """The exact law of the first answer that is found above the threshold.
 

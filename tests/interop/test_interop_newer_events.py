@@ -78,7 +78,12 @@ def test_permute_and_flip_spreads_wider_than_the_exponential_mechanism(event):
     wrong = 0.5 * math.exp(-epsilon)
     losses = np.log(np.array([0.5, 0.5]) / np.array([wrong, 1.0 - wrong]))
     assert losses.max() <= epsilon * (1 + 1e-12) and np.ptp(losses) > 1.4 * epsilon
-    assert only_use(event("PermuteAndFlipDpEvent", epsilon)) == (jaxgdp.PureDP, (epsilon,))
+    found = from_event(ev.SelfComposedDpEvent(event("PermuteAndFlipDpEvent", epsilon), 4))
+    laplace = jaxgdp.epsilon(jaxgdp.compose([(jaxgdp.Laplace(1.0 / epsilon), 4)]), delta=1e-3)
+    own = jaxgdp.epsilon(found, delta=1e-3)
+    assert own.lower < own.upper < 3.99 and abs(own.upper - laplace.upper) < 1e-2
+    sampled = ev.PoissonSampledDpEvent(0.1, event("PermuteAndFlipDpEvent", epsilon))
+    assert jaxgdp.epsilon(from_event(sampled), delta=1e-9).upper < epsilon
 
 
 def test_approximate_events_fail_with_their_probability(event):

@@ -235,3 +235,12 @@ def test_choices_at_the_ends_of_their_range():
 def test_choices_refuse_bad_input_by_name(make, said):
     with pytest.raises(ValueError, match=said):
         make()
+
+
+@pytest.mark.parametrize("noise", ["gumbel", "gaussian"])
+def test_many_uses_with_hardly_any_noise_have_brackets(noise):
+    """Every loss is at most 2/b, so that ε of n uses is at most 2n/b for Gumbel noise."""
+    run = jaxgdp.compose([(jaxgdp.NoisyMaximum(1e-6, 5, noise), 1_000_000_000)])
+    found = jaxgdp.epsilon(run, delta=1e-5)
+    assert 1e9 < found.lower <= found.upper
+    assert noise != "gumbel" or found.upper <= 2e15 * (1.0 + 1e-9)

@@ -59,6 +59,9 @@ def loss_points(mechanism: Mechanism, depth: float, number: int) -> Float[np.nda
     with np.errstate(all="ignore"):
         nodes = np.sort(np.asarray(mechanism.loss_nodes(depth)[0], float))
     nodes = nodes[np.isfinite(nodes)]
+    if len(nodes) == 0:
+        # (tables of next to nothing beside their infinities: any points cut, and some of them do)
+        nodes = np.zeros(1)
     between = np.linspace(0.0, len(nodes) - 1.0, max(number, 2))
     return np.unique(np.interp(between, np.arange(len(nodes)), nodes))
 

@@ -31,7 +31,7 @@ from ...mechanisms.base import Mechanism
 from ...mechanisms.fixed_size import ReplacedInFixedSize
 from ...mechanisms.runs import MOST_RUNS
 from ...numerics.validation import ROUNDED_RATE
-from ..spent import Spent, Use, best_of, one_of_many
+from ..spent import Spent, Use, best_of, one_of_many, permute_and_flip
 from .discrete import (
     approximate_pair,
     discrete_gaussian_mu,
@@ -209,11 +209,11 @@ def _exponential(at: _Place) -> Spent:
 
 
 def _permute_and_flip(at: _Place) -> Spent:
-    # ε-DP, but not of ε-bounded range (see ExponentialMechanism)
+    # not of ε-bounded range (see ExponentialMechanism); the pair of Laplace noise of scale 1/ε
     epsilon = at.at_least_zero("epsilon")
     if epsilon == math.inf:
         return _EVERYTHING
-    return _use(PureDP, epsilon) if epsilon > 0.0 else _NOTHING
+    return _use(permute_and_flip, epsilon) if epsilon > 0.0 else _NOTHING
 
 
 def _zcdp(at: _Place) -> Spent:
@@ -417,7 +417,7 @@ def _poisson(at: _Place) -> Spent:
             return _use(FromPMFs, *sampled_pair(*fields, p))
         if (
             times == 1
-            and kind in (PureDP, ApproximateDP, ExponentialMechanism)
+            and kind in (PureDP, ApproximateDP, ExponentialMechanism, permute_and_flip)
             and at.relation == ADD_OR_REMOVE
         ):
             return _use(FromPMFs, *sampled_pair(*approximate_pair(*fields), p))
