@@ -122,7 +122,7 @@ def finite_curve(known: FiniteCurve, parts: GaussianParts) -> Curve:
         columns = pair.loss, pair.log_p, pair.log_q
         # (that of a single use is known as it was given, so that one δ can be told from another)
         infinite = np.logaddexp(pair.log_q_plus, pair.log_unlisted)
-        upper.append(_dominating(*columns, *slacks, float(infinite)))
+        upper.append(_dominating(*columns, *slacks, float(infinite), pair.loss_error))
         lower.append(_attack(*_with_end(pair), *slacks))
     return Curve(*padded(upper + lower), *parts)
 
@@ -228,6 +228,7 @@ def _dominating(
     slack: float,
     near: float,
     infinite: float,
+    off: Array | float = 0.0,
 ) -> Vertices:
     """Vertices at 0 and at all losses above it, but for the largest: there the curve ends. Rates
     are moved to the certified side.
@@ -235,11 +236,14 @@ def _dominating(
     ``slack`` moves the log of each rate by itself, as far as masses are uncertain. Where losses are
     known to ``near``, both rates are uncertain together: every p·(e^loss − e^ε) is by a share of
     itself, and so is δ(ε), the smaller one by far next to no privacy lost.
+    ``off``: by how much each loss may be larger, at most ``near``. Up to there an outcome counts:
+    what it adds to the line of uncertain rates is at least what it may add to δ.
 
     Method: docs/method/reading.md#together
     """
     start = int(np.searchsorted(loss, 0.0, "right"))
-    at = np.append(0.0, loss[start:])
+    ends = np.where(np.asarray(off) > 0.0, np.nextafter(loss + off, np.inf), loss)
+    at = np.append(0.0, np.maximum.accumulate(ends[start:]))
     if start == len(loss):
         return _vertices(
             np.zeros(2), np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1, bool), 0.0, infinite

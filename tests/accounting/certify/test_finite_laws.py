@@ -136,3 +136,23 @@ def test_many_masses_that_vanish_beside_a_faint_one_add_up(share, spread):
         assert np.all(more >= 0)
         # (a test that is mixed with one that always rejects)
         assert np.all(rate(found[1]) <= tpr + more * (1 - tpr) / (1 - fpr))
+
+
+def test_kept_curve_holds_delta_a_few_doubles_from_an_atom():
+    """There an atom may lie on either side of ε, and next to what lies beyond it is not small."""
+    rng = np.random.default_rng(0)
+    with mpmath.workdps(60):
+        for tail in 10.0 ** np.linspace(-40.0, -14.0, 8):
+            a = rng.uniform(0.1, 0.4)
+            b = a * rng.uniform(1.2, 2.2)
+            p, q = np.array([1.0 - a, a, 0.05 * tail]), np.array([1.0 - b, b, tail])
+            curve = jaxgdp.tradeoff(jaxgdp.FromPMFs(p, q), adjacency="remove")
+            exact = [[mpmath.mpf(float(x)) for x in law] for law in (p, q)]
+            exact = [[x / mpmath.fsum(law) for x in law] for law in exact]
+            atom = float(mpmath.log(exact[1][1] / exact[0][1]))
+            epsilon = atom + np.arange(-4, 5) * np.spacing(atom)
+            found = curve.delta(epsilon)
+            for k, e in enumerate(epsilon):
+                grown = mpmath.exp(mpmath.mpf(float(e)))
+                delta = mpmath.fsum(max(y - grown * x, 0) for x, y in zip(*exact, strict=True))
+                assert found.lower[k] <= delta <= found.upper[k], (tail, k)
