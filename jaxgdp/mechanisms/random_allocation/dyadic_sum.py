@@ -16,12 +16,15 @@ numerator, what is kept is the mean of the ratio's inverse: the mass of the deno
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from ...numerics.errors import SHARE_OF_LOGS, UNIT
 
+_Sum = TypeVar("_Sum")
 _CHUNK = 129  # longest sum of products that is added up in whatever order
 
 
@@ -279,3 +282,21 @@ def add(first: Law, second: Law, *, joint: bool = False):
         max(first.apart, second.apart) + 2 * sums * UNIT,
     )
     return values[some], out[:, some], *errors
+
+
+def power(start: _Sum, number: int, join: Callable[[_Sum, _Sum, int], _Sum]) -> _Sum:
+    """The sum of ``number`` independent terms, by doubling.
+
+    Args:
+        start: one term.
+        number: of terms, at least 1.
+        join: the sum of two sums, which has so many terms.
+    """
+    total, terms = start, 1
+    for bit in bin(number)[3:]:
+        terms *= 2
+        total = join(total, total, terms)
+        if bit == "1":
+            terms += 1
+            total = join(total, start, terms)
+    return total

@@ -8,7 +8,6 @@ labels are merged, and the Q-mass of each label is carried beside its P-mass.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -159,7 +158,7 @@ def dominating_mean(plan: SumLayout, start: Sum) -> Table:
         minus, plus = minus + a.minus + b.minus, plus + a.plus + b.plus + lost
         return Sum(law, zero + near, minus, plus, terms)
 
-    total = _power(start, number, join)
+    total = dyadic_sum.power(start, number, join)
     s, (p,) = total.law.flat()
     whole = number * plan.scale
     near = s > 0.5 * whole
@@ -167,18 +166,6 @@ def dominating_mean(plan: SumLayout, start: Sum) -> Table:
     minus = total.minus + total.zero
     found = Table(loss, p, p * (s / whole), minus, total.plus / whole, total.law.error)
     return table.dominating(found, plan.kept(found))
-
-
-def _power(start: Sum, number: int, join: Callable[[Sum, Sum, int], Sum]) -> Sum:
-    """The sum of ``number`` independent terms, by doubling."""
-    total, terms = start, 1
-    for bit in bin(number)[3:]:
-        terms *= 2
-        total = join(total, total, terms)
-        if bit == "1":
-            terms += 1
-            total = join(total, start, terms)
-    return total
 
 
 def _trimmed(s: np.ndarray, p: np.ndarray, mean: float, tolerance: float):
@@ -225,7 +212,7 @@ def attack_mean(plan: SumLayout, law: dyadic_sum.Law) -> Table:
             s[upward[:high]] = s[upward[high]]
         return Sum(dyadic_sum.spread(plan.layout(terms), s, masses, *errors), terms=terms)
 
-    total = _power(Sum(law), number, join)
+    total = dyadic_sum.power(Sum(law), number, join)
     _, (p, q) = total.law.flat()
     found = table.from_masses(
         p, q / number, total.law.error + 2.0 * UNIT, total.law.apart + 2.0 * UNIT

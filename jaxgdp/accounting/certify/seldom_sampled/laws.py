@@ -4,8 +4,7 @@ from below: sums of products of positive numbers, so that every mass has relativ
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
@@ -118,7 +117,9 @@ def dominating(run: Run, finer: int = 1) -> Law:
         minus += low * -math.expm1(-x[0])
         units += NORMAL_END * (low + below) / q[0]
     start = dyadic_sum.spread(layout, np.asarray(x), q[None], units * UNIT, 0.0)
-    total = _power(_Above(start, minus, plus), run.steps, lambda a, b, n: _join(plan, a, b, n))
+    total = dyadic_sum.power(
+        _Above(start, minus, plus), run.steps, lambda a, b, n: _join(plan, a, b, n)
+    )
     s, (q,) = total.law.flat()
     minus, plus = total.minus, total.plus
     # (where the sum is 0 there is no mass given the record)
@@ -149,18 +150,6 @@ def _join(plan: Plan, a: _Above, b: _Above, terms: int) -> _Above:
     plus += float(np.sum(q[gone]))
     law = dyadic_sum.spread(plan.layout(terms), s[keep], q[None, keep], error, 0.0)
     return _Above(law, minus, plus, terms)
-
-
-def _power(start: Any, number: int, join: Callable[[Any, Any, int], Any]) -> Any:
-    """The sum of ``number`` independent terms, by doubling."""
-    total, terms = start, 1
-    for bit in bin(number)[3:]:
-        terms *= 2
-        total = join(total, total, terms)
-        if bit == "1":
-            terms += 1
-            total = join(total, start, terms)
-    return total
 
 
 class _Below(NamedTuple):
@@ -204,7 +193,7 @@ def attack(run: Run, finer: int = 1) -> Law:
             s[upward[:high]] = s[upward[high]]
         return _Below(dyadic_sum.spread(plan.layout(terms), s, found, *errors), terms)
 
-    law = _power(_Below(start), run.steps, join).law
+    law = dyadic_sum.power(_Below(start), run.steps, join).law
     s, (p, m) = law.flat()
     with np.errstate(divide="ignore"):
         log_p, log_m = np.log(p + LOST), np.log(m)
