@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxgdp.accounting.run import engine, executors
+from jaxgdp.accounting.run import engine, executors, routes
 from jaxgdp.mechanisms import as_composition
 from jaxgdp.quantities import registry
 
@@ -43,7 +43,7 @@ def run_engine(
     """What one run of the engine finds for a batch of mechanisms (one axis)."""
     groups = as_composition(mechanism).stacked()
     asked = question(names, rtol, fpr_floor, adjacency)
-    found = engine.answer(groups, asked, max_size=max_size, executor=executors.by_name(executor))
+    found = routes.answer(groups, asked, max_size=max_size, executor=executors.by_name(executor))
     brackets, status = {}, {}
     for record, _ in asked.asked:
         brackets[record.name], contradicted = record.settle(found.results[record.name])

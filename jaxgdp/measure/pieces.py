@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from ..accounting.question import Question
-from ..accounting.run import engine
+from ..accounting.run import routes
 from ..accounting.run.blocks import in_blocks
 from ..accounting.run.executors import Executor, by_name
 from ..accounting.run.lower_bound_member import answer as lower_bound_answer
@@ -110,7 +110,7 @@ def _block(piece: Piece, executor: Executor | None, progress: Count | None) -> F
     if piece.how == LOWER_BOUND:
         found = lower_bound_answer(piece.groups, piece.question, executor=executor)
     else:
-        compute = nested_answer if piece.how == NESTED else engine.answer
+        compute = nested_answer if piece.how == NESTED else routes.answer
         found = compute(piece.groups, piece.question, progress=progress, executor=executor)
     return Found(found.results, found.sizes, found.executors)
 

@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 from mpmath import mpf
 
-from jaxgdp.accounting.run import engine, lower_bound_member
+from jaxgdp.accounting.run import engine, lower_bound_member, routes
 from jaxgdp.accounting.run.nested import narrowed
 from jaxgdp.bracket import Bracket
 from jaxgdp.mechanisms import as_composition
@@ -40,7 +40,7 @@ def brackets_of(setting) -> dict[str, Bracket]:
     def stacked(mechanism):
         return jax.tree.map(lambda leaf: np.asarray(leaf)[None], mechanism.stacked())
 
-    found = engine.answer(stacked(paired), question, max_size=LARGEST_LATTICE).results
+    found = routes.answer(stacked(paired), question, max_size=LARGEST_LATTICE).results
     monotone = tuple(entry for entry in question.asked if entry[0].monotone)
     for member in paired.lower_bound_mechanisms() if monotone else ():
         seen = lower_bound_member.answer(

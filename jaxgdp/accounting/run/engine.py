@@ -1,12 +1,7 @@
-"""From a batch of mechanisms to certified numbers, by the passes that ``refine`` asks for.
+"""One batch and one question on lattices: the passes that ``refine`` asks for.
 
 Tasks that share a lattice are computed together (``passes``); two jobs run at a time (``jobs``),
-where the process may use two cores, so that one program is compiled while another one runs.
-
-An executor that is named gives a batch the same bits whatever the process did before, and NumPy
-gives a setting the same bits beside whichever others (``numerics.batching.products``). Those of
-compiled programs may differ beside others, as sums over rows have other orders; and where no
-executor is named, what is compiled already decides who computes. Brackets hold in every case."""
+where the process may use two cores, so that one program is compiled while another one runs."""
 
 from __future__ import annotations
 
@@ -19,13 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...bracket import STATUS, Bracket
+from ...bracket import Bracket
 from ...mechanisms.composition import collapse_gaussians
-from ...numerics.precision import with_float64
 from ...numerics.shapes import Array, Float
 from ...numerics.threads import taking_turns
 from ...scale.local import cores
-from ..certify import closed_forms
 from ..question import Answer, Question
 from ..steer.lattice_choice import choose, choose_each
 from ..steer.lattices import LatticeChoice, Lattices
@@ -44,14 +37,13 @@ from ..steer.refinement import (
     refine,
     whole_curve,
 )
-from . import by_share, executors, jobs, without_lattice
+from . import jobs
 from .background import expected
 from .batch import Batch, half_program, known_threshold
 from .executors import EAGER, Executor
 from .jobs import Bucket, PassJob, Precompiled
 from .passes import Pass, Readings, run_passes
 from .plans import PlannedTask, plan_tasks, plans_of
-from .rows import take
 from .running_brackets import RunningBrackets
 
 MAX_SIZE = 2**20
@@ -65,85 +57,6 @@ _FIRST_SHARE = 0.1  # of them, that every first pass may have
 _SCOUT = 2**22
 # part of the other order's value from which on an order may be the worse one
 _DECIDES = 0.9
-
-
-def answer(
-    groups: tuple,
-    question: Question,
-    progress: Callable[[int], Any] | None = None,
-    max_size: int = MAX_SIZE,
-    executor: Executor | None = None,
-) -> Answer:
-    """Certified numbers of a flat batch of mechanisms.
-
-    Args:
-        groups: ``Composition.stacked()`` with leaves of shape (settings, components).
-        question: what to compute.
-        progress: called with the number of settings finished, as they finish.
-        max_size: largest dense lattice to try, but for tasks about one threshold that need not much
-            more than 2^20 points.
-        executor: who computes; None lets the environment variable ``JAXGDP_EXECUTOR`` decide, else
-            the number of settings.
-    """
-    executor, progress = executor or executors.by_name(None), progress or (lambda done: None)
-    known = closed_forms.find(groups)
-    number, left = len(known), np.array([each is None for each in known])
-    seldom = left & by_share.seldom(groups)
-    # (jumps first: what is far from private by them is seldom so by quadratures of its loss)
-    jumps = left & without_lattice.jumps_tell(groups, question)
-    helped = left & ~jumps & without_lattice.jumps_help(groups, question)
-    long = without_lattice.served(groups, left & ~jumps & ~seldom)
-    if np.all(left) and not np.any(long.tried | jumps | helped | seldom):
-        return _by_lattices(groups, question, progress, max_size, executor)
-    # a curve in closed form needs no lattice, nor do most very long runs
-    found = RunningBrackets(number, question)
-    rows = np.flatnonzero(~left)
-    if len(rows):
-        closed = [each for each in known if each is not None]
-        found.put(rows, closed_forms.answer(closed, question.take(rows, number)))
-        # (of several uses that were counted a lattice may know more at a very fine accuracy)
-        counted = np.array([each.counted for each in closed])
-        met = np.all(found.width_over_promise(question.rtol, rows) <= 1.0, axis=0)
-        left[rows] = counted & ~met & (not question.keep)
-    rows = np.flatnonzero(seldom)
-    if len(rows):
-        found.put(rows, by_share.answer(groups, rows, question.take(rows, number)))
-        met = np.all(found.width_over_promise(question.rtol, rows) <= 1.0, axis=0)
-        left[rows] = ~met & (not question.keep)
-    rows = np.flatnonzero(long.hopeless if question.keep else long.tried)
-    if len(rows):
-        found.put(rows, without_lattice.answer(groups, rows, question.take(rows, number)))
-        met = np.all(found.width_over_promise(question.rtol, rows) <= 1.0, axis=0)
-        left[rows] = ~(long.hopeless[rows] | met)
-    little = by_share.seldom(groups, by_share.LITTLE_NOISE)
-    for row in map(int, np.flatnonzero((jumps | little | helped) & left)):
-        own = question.take(np.array([row]), number)
-        without_lattice.narrow_by_jumps(groups, row, own, found.results, found)
-        near = seldom[row] and by_share.narrow_further(groups, row, own, found.results)
-        # (lattices take long here, and show less)
-        wide = np.max(found.width_over_promise(question.rtol, np.array([row]))) > 1.0
-        left[row] = wide and not (near and little[row])
-    progress(int(np.count_nonzero(~left)))
-    others = np.flatnonzero(left)
-    if len(others):
-        part = take(groups, others), question.take(others, number)
-        so_far = found.of(others, part[1])
-        found.put(others, _by_lattices(*part, progress, max_size, executor, so_far))
-    return found.answer()
-
-
-@with_float64
-def _by_lattices(
-    groups: tuple,
-    question: Question,
-    progress: Callable[[int], Any],
-    max_size: int,
-    executor: Executor | None,
-    known: RunningBrackets | None = None,
-) -> Answer:
-    found = Engine(groups, question, progress, max_size, executor, known).answer()
-    without_lattice.narrow_what_is_wide(groups, question, found)
-    return found
 
 
 class Planned(NamedTuple):
@@ -200,7 +113,7 @@ class Engine:
     """One batch and one question, from the first tasks to the last pass.
 
     Args:
-        groups: as for :func:`answer`.
+        groups: ``Composition.stacked()`` with leaves of shape (settings, components).
         question: what to compute.
         progress: called with the number of settings finished, as they finish.
         max_size: largest dense lattice to try.
@@ -620,6 +533,3 @@ class Engine:
 def _place_of(task: Task) -> tuple:
     """What tells the plans of different tasks of one batch apart."""
     return task.setting, task.quantity, task.side, task.pieces
-
-
-__all__ = ["MAX_SIZE", "STATUS", "Answer", "Engine", "Question", "answer"]

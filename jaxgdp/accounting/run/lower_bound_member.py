@@ -16,7 +16,7 @@ from ...numerics.shapes import Array, Bool, Int
 from ..certify import closed_forms, finite_laws
 from ..certify.curve import Curve
 from ..question import NO_EXECUTOR, Question
-from . import engine
+from . import routes
 from .executors import Executor
 from .nested import Nested
 from .rows import take
@@ -47,7 +47,7 @@ def answer(groups: tuple, question: Question, executor: Executor | None = None) 
     rows = np.flatnonzero(~alone)
     if len(rows):
         coarse = dataclasses.replace(question.take(rows, number), rtol=max(question.rtol, _RTOL))
-        others = engine.answer(take(groups, rows), coarse, executor=executor)
+        others = routes.answer(take(groups, rows), coarse, executor=executor)
         _put(found, rows, others.results, others.curves)
         found.sizes[rows], found.executors[rows] = others.sizes, others.executors
     return found

@@ -16,7 +16,7 @@ from ...bracket import Bracket
 from ...numerics.shapes import Array, Bool, Float, Int
 from ..certify.curve import Curve
 from ..question import NO_EXECUTOR, Answer, Question
-from . import engine
+from . import routes
 from .executors import Executor
 from .rows import take
 from .running_brackets import unknown
@@ -96,7 +96,7 @@ def answer(
     progress: Callable[[int], Any] | None = None,
     executor: Executor | None = None,
 ) -> Nested:
-    """``engine.answer`` at every level down to ``question.rtol``, and what all have in common.
+    """``routes.answer`` at every level down to ``question.rtol``, and what all have in common.
 
     A setting takes part in a level if some quantity is not as narrow yet.
 
@@ -112,7 +112,7 @@ def answer(
             mine = groups if len(rows) == number else take(groups, rows)
             part = dataclasses.replace(part, rtol=level)
             found.add(
-                rows, engine.answer(mine, part, progress if last else None, executor=executor)
+                rows, routes.answer(mine, part, progress if last else None, executor=executor)
             )
         if not last:
             # (those that need no pass at the last level)

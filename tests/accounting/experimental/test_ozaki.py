@@ -15,7 +15,7 @@ import jaxgdp
 from jaxgdp.accounting.certify import composed, frequency_tables
 from jaxgdp.accounting.experimental import ozaki, ozaki_frequencies
 from jaxgdp.accounting.question import Question
-from jaxgdp.accounting.run import engine, executors
+from jaxgdp.accounting.run import executors, routes
 from jaxgdp.quantities import registry
 
 RANDOM = np.random.default_rng(11)
@@ -205,7 +205,7 @@ def look():
 
     groups = jaxgdp.dpsgd(2.0, 0.1, np.array([500.0])).stacked()
     question = Question(rtol=1e-2, fpr_floor=1e-6, asked=((registry.named("mu"), None),))
-    engine.answer(groups, question, executor=Recording())
+    routes.answer(groups, question, executor=Recording())
     return next((arguments, found) for arguments, found in calls if arguments[3] is not None)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxgdp
-from jaxgdp.accounting.run import engine
+from jaxgdp.accounting.run import routes
 from jaxgdp.bracket import SAME, Bracket, Status
 from jaxgdp.cli.app import main
 from jaxgdp.measure import pieces
@@ -29,7 +29,7 @@ def crossed(request, monkeypatch):
         registry.REGISTRY, record.name, dataclasses.replace(record, read=read, read_known=None)
     )
     # (one pass each: what several passes have in common is the engine's to compare)
-    monkeypatch.setitem(vars(pieces), "nested_answer", engine.answer)
+    monkeypatch.setitem(vars(pieces), "nested_answer", routes.answer)
     return record.name
 
 

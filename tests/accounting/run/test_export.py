@@ -12,7 +12,7 @@ import pytest
 
 import jaxgdp
 from jaxgdp.accounting.question import Question
-from jaxgdp.accounting.run import compiled, engine, executors, float32
+from jaxgdp.accounting.run import compiled, executors, float32, routes
 from jaxgdp.numerics.precision import with_float64
 from jaxgdp.quantities import registry
 
@@ -53,7 +53,7 @@ def calls():
         (registry.named(name), None if name == "mu" else 1e-5) for name in ("mu", "epsilon")
     )
     question = Question(rtol=1e-2, fpr_floor=1e-10, asked=asked, deepest=np.array([1e-5]))
-    engine.answer(groups, question, executor=recording)
+    routes.answer(groups, question, executor=recording)
     return recording.calls
 
 

@@ -1,0 +1,113 @@
+"""From a batch of mechanisms to certified numbers: by closed forms, by which steps had the record,
+by moments, and by lattices where these leave a number too wide.
+
+An executor that is named gives a batch the same bits whatever the process did before, and NumPy
+gives a setting the same bits beside whichever others (``numerics.batching.products``). Those of
+compiled programs may differ beside others, as sums over rows have other orders; and where no
+executor is named, what is compiled already decides who computes. Brackets hold in every case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...numerics.precision import with_float64
+from ...numerics.shapes import Array
+from ..certify import closed_forms
+from ..question import Answer, Question
+from . import by_share, executors, without_lattice
+from .engine import MAX_SIZE, Engine
+from .executors import Executor
+from .rows import take
+from .running_brackets import RunningBrackets
+
+
+def answer(
+    groups: tuple,
+    question: Question,
+    progress: Callable[[int], Any] | None = None,
+    max_size: int = MAX_SIZE,
+    executor: Executor | None = None,
+) -> Answer:
+    """Certified numbers of a flat batch of mechanisms.
+
+    Args:
+        groups: ``Composition.stacked()`` with leaves of shape (settings, components).
+        question: what to compute.
+        progress: called with the number of settings finished, as they finish.
+        max_size: largest dense lattice to try, but for tasks about one threshold that need not much
+            more than 2^20 points.
+        executor: who computes; None lets the environment variable ``JAXGDP_EXECUTOR`` decide, else
+            the number of settings.
+    """
+    executor, progress = executor or executors.by_name(None), progress or (lambda done: None)
+    known = closed_forms.find(groups)
+    number, left = len(known), np.array([each is None for each in known])
+    seldom = left & by_share.seldom(groups)
+    # (jumps first: what is far from private by them is seldom so by quadratures of its loss)
+    jumps = left & without_lattice.jumps_tell(groups, question)
+    helped = left & ~jumps & without_lattice.jumps_help(groups, question)
+    long = without_lattice.served(groups, left & ~jumps & ~seldom)
+    if np.all(left) and not np.any(long.tried | jumps | helped | seldom):
+        return _by_lattices(groups, question, progress, max_size, executor)
+    # a curve in closed form needs no lattice, nor do most very long runs
+    found = RunningBrackets(number, question)
+    rows = np.flatnonzero(~left)
+    if len(rows):
+        closed = [each for each in known if each is not None]
+        found.put(rows, closed_forms.answer(closed, question.take(rows, number)))
+        # (of several uses that were counted a lattice may know more at a very fine accuracy)
+        counted = np.array([each.counted for each in closed])
+        left[rows] = counted & _wide(found, question, rows) & (not question.keep)
+    rows = np.flatnonzero(seldom)
+    if len(rows):
+        found.put(rows, by_share.answer(groups, rows, question.take(rows, number)))
+        left[rows] = _wide(found, question, rows) & (not question.keep)
+    rows = np.flatnonzero(long.hopeless if question.keep else long.tried)
+    if len(rows):
+        found.put(rows, without_lattice.answer(groups, rows, question.take(rows, number)))
+        left[rows] = _wide(found, question, rows) & ~long.hopeless[rows]
+    little = by_share.seldom(groups, by_share.LITTLE_NOISE)
+    for row in map(int, np.flatnonzero((jumps | little | helped) & left)):
+        told = _narrow_by_steps(groups, question, row, found, seldom[row])
+        # (lattices take long where there is little noise, and show less)
+        left[row] &= _wide(found, question, np.array([row]))[0] and not (told and little[row])
+    progress(int(np.count_nonzero(~left)))
+    others = np.flatnonzero(left)
+    if len(others):
+        part = take(groups, others), question.take(others, number)
+        so_far = found.of(others, part[1])
+        found.put(others, _by_lattices(*part, progress, max_size, executor, so_far))
+    return found.answer()
+
+
+def _wide(found: RunningBrackets, question: Question, rows: Array) -> Array:
+    """Whether settings have a number that is wider than asked."""
+    return ~np.all(found.width_over_promise(question.rtol, rows) <= 1.0, axis=0)
+
+
+def _narrow_by_steps(
+    groups: tuple, question: Question, row: int, found: RunningBrackets, seldom: bool
+) -> bool:
+    """Narrow brackets of one setting by the steps that have the record; whether that they are
+    seldom told all it may.
+    """
+    own = question.take(np.array([row]), len(groups[0][1]))
+    without_lattice.narrow_by_jumps(groups, row, own, found.results, found)
+    return seldom and by_share.narrow_further(groups, row, own, found.results)
+
+
+@with_float64
+def _by_lattices(
+    groups: tuple,
+    question: Question,
+    progress: Callable[[int], Any],
+    max_size: int,
+    executor: Executor | None,
+    known: RunningBrackets | None = None,
+) -> Answer:
+    found = Engine(groups, question, progress, max_size, executor, known).answer()
+    without_lattice.narrow_what_is_wide(groups, question, found)
+    return found
