@@ -20,11 +20,13 @@ from .bracketed_pair import OpenPair
 from .from_pmfs import FromPMFs
 from .gaussian import Gaussian
 from .laplace import Laplace
-from .profile_table import follow, table_of
+from .profile_table import ALL, follow, table_of
 
 MOST_CELLS = 64
 _DEEPEST, _ROUNDED = 12.0, 3000  # of counts in an attack: reach in σ, and outputs told apart
 _CLEAREST = 30.0  # μ of counts in an attack, at most
+_HIDDEN = -1e4  # log Pr[a new cell is not published]: no ε of a profile tells it from less
+_REVEALED = -700.0  # the same of all new cells, whose exponential is a double
 
 
 @pytree
@@ -107,6 +109,19 @@ class _Thresholded(Mechanism):
         (``strict``) the probability is the same, as the noise is continuous.
         """
         return np.exp(self._log_tail(np.asarray(self.threshold) - 1.0))
+
+    def _log_hidden(self) -> Array:
+        """log of the probability that a new cell is not published, from below.
+
+        Where a cell is likely published this is the other tail: next to 1 a difference would be
+        rounded away, and with it how surely a cell that is missing tells of the record.
+        """
+        distance = np.asarray(self.threshold) - 1.0
+        shown = np.exp(self._log_tail(distance)) * (1.0 + THRESHOLD)
+        with np.errstate(over="ignore"):
+            likely = self._log_tail(-distance) * (1.0 + THRESHOLD)
+        hidden = np.where(shown < 0.5, np.log1p(-np.minimum(shown, 0.5)), likely)
+        return np.broadcast_to(np.maximum(hidden, _HIDDEN), self.shape)
 
     def lower_bound_mechanisms(self) -> tuple[Mechanism, ...]:
         """A record with a fixed number of new cells, for a few numbers."""
@@ -203,9 +218,8 @@ class ThresholdedGaussian(_Thresholded):
 
     def _table(self, index: tuple[int, ...]) -> Any:
         cells = int(self._at(self.max_cells, index))
-        shown = self._at(self.shown(), index) * (1.0 + THRESHOLD)
         profiles = self._profiles(index)
-        log_hidden = np.arange(cells + 1) * np.log1p(-min(shown, 1.0 - 1e-16))
+        log_hidden = np.arange(cells + 1) * float(self._log_hidden()[index])
 
         def both(epsilon: Array) -> Array:
             found = np.zeros((2, len(epsilon)))
@@ -292,14 +306,12 @@ class ThresholdedLaplace(_Thresholded):
         Method: docs/method/domains.md#threshold
         """
         cells = np.broadcast_to(np.asarray(self.max_cells), self.shape)
-        shown = np.broadcast_to(np.minimum(self.shown() * (1.0 + THRESHOLD), 1.0), self.shape)
-        hidden = np.broadcast_to(cells * np.log1p(-np.minimum(shown, 1.0 - 1e-16)), self.shape)
+        hidden = cells * self._log_hidden()
         coin, nothing = np.empty(self.shape, object), np.empty(self.shape, object)
         for index in np.ndindex(self.shape):
             log_a = np.reshape(hidden[index], 1)
-            coin[index] = Table(
-                log_a, np.ones(1), np.exp(log_a), 0.0, -np.expm1(log_a[0]), THRESHOLD
-            )
+            shown = Table(log_a, np.ones(1), np.exp(log_a), 0.0, -np.expm1(log_a[0]), THRESHOLD)
+            coin[index] = shown if log_a[0] > _REVEALED else ALL
         # (no attack sees it beside counts in all cells)
         pair = OpenPair.build(coin, nothing, np.full(self.shape, np.inf))
         return [(pair, count), *self._noise().canonical().gathered(count * cells)]

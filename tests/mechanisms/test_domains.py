@@ -59,6 +59,37 @@ def test_profile_of_thresholded_laplace_counts_holds_the_exact_one():
     assert np.all(found.upper <= exact + 1.01 * q)
 
 
+@pytest.mark.parametrize(
+    "name, noise, threshold",
+    [
+        ("ThresholdedGaussian", 0.1, 0.0),
+        ("ThresholdedGaussian", 1.0, -100.0),
+        ("ThresholdedLaplace", 0.02, 0.0),
+        ("ThresholdedLaplace", 1.0, -100.0),
+        ("ThresholdedLaplace", 1e-6, 0.0),
+    ],
+)
+def test_cells_that_are_nearly_always_published_tell_where_they_are_missing(name, noise, threshold):
+    """One cell: the chance a of hiding it may be far below the rounding of 1 − a."""
+    epsilon = 50.0
+    with mpmath.workdps(60):
+        away = (mpf(threshold) - 1) / mpf(noise)
+        gaussian = name == "ThresholdedGaussian"
+        hidden = mpmath.ncdf(away) if gaussian else mpmath.exp(away) / 2
+        known = (
+            gaussian_delta(1 / mpf(noise), mpf(epsilon))
+            if gaussian
+            else max(1 - mpmath.exp((epsilon - 1 / mpf(noise)) / 2), mpf(0))
+        )
+        exact = {"add": max(known, 1 - mpmath.exp(epsilon) * hidden)}
+        exact["remove"] = max(known, 1 - hidden)
+        for adjacency, truth in exact.items():
+            counts = getattr(jaxgdp, name)(noise, threshold)
+            found = jaxgdp.delta(counts, epsilon=epsilon, adjacency=adjacency)
+            assert found.lower <= truth * (1 + mpf("1e-12"))
+            assert truth <= found.upper * (1 + mpf("1e-12"))
+
+
 def test_compositions_are_within_the_sums_of_their_parts():
     counts = jaxgdp.ThresholdedGaussian(4.0, 30.0, 2)
     found = jaxgdp.epsilon(jaxgdp.compose([(counts, 5), (jaxgdp.Laplace(10.0), 2)]), delta=1e-5)
