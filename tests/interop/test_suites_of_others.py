@@ -27,7 +27,6 @@ PLD_REASONS = {
     "test_supports_subsampled_gaussian": "the same",
     "test_epsilon_delta_basic": "μ is that of FPRs down to a floor, a finite number",
     "test_mixture_of_gaussians_basic": "the accountant's default rtol is 1e-3, not 1e-6",
-    "test_permute_and_flip": "the accountant's default rtol is 1e-3, not 1e-6",
     "test_truncated_subsampled_gaussian": "our pair is a smaller one that dominates too",
 }
 JAX_PRIVACY_REASONS = {
