@@ -127,8 +127,9 @@ class BracketedPair(Mechanism):
         return self
 
     def reveals_nothing(self):
-        """Whether no table holds a loss but 0."""
-        return xp.all(self.loss == 0.0) & xp.all(self.attack_loss == 0.0)
+        """Whether no table holds a loss but 0, nor a mass at an infinite one."""
+        infinite = xp.all(self.log_p_minus == -xp.inf) & xp.all(self.log_q_plus == -xp.inf)
+        return xp.all(self.loss == 0.0) & xp.all(self.attack_loss == 0.0) & infinite
 
     def lower_bound_member(self) -> AttackPair:
         """The pair that the attack of the lower side is run on."""

@@ -20,13 +20,12 @@ from .bracketed_pair import OpenPair
 from .from_pmfs import FromPMFs
 from .gaussian import Gaussian
 from .laplace import Laplace
-from .profile_table import ALL, follow, table_of
+from .profile_table import follow, table_of
 
 MOST_CELLS = 64
 _DEEPEST, _ROUNDED = 12.0, 3000  # of counts in an attack: reach in σ, and outputs told apart
 _CLEAREST = 30.0  # μ of counts in an attack, at most
 _HIDDEN = -1e4  # log Pr[a new cell is not published]: no ε of a profile tells it from less
-_REVEALED = -700.0  # the same of all new cells, whose exponential is a double
 
 
 @pytree
@@ -310,8 +309,9 @@ class ThresholdedLaplace(_Thresholded):
         coin, nothing = np.empty(self.shape, object), np.empty(self.shape, object)
         for index in np.ndindex(self.shape):
             log_a = np.reshape(hidden[index], 1)
-            shown = Table(log_a, np.ones(1), np.exp(log_a), 0.0, -np.expm1(log_a[0]), THRESHOLD)
-            coin[index] = shown if log_a[0] > _REVEALED else ALL
+            coin[index] = Table(
+                log_a, np.ones(1), np.exp(log_a), 0.0, -np.expm1(log_a[0]), THRESHOLD
+            )
         # (no attack sees it beside counts in all cells)
         pair = OpenPair.build(coin, nothing, np.full(self.shape, np.inf))
         return [(pair, count), *self._noise().canonical().gathered(count * cells)]

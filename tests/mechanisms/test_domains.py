@@ -90,6 +90,14 @@ def test_cells_that_are_nearly_always_published_tell_where_they_are_missing(name
             assert truth <= found.upper * (1 + mpf("1e-12"))
 
 
+def test_missing_cells_tell_more_than_counts_with_hardly_any_noise():
+    """log(1/a) = 1/b + log 2 where the loss of a known count is at most 1/b."""
+    counts = jaxgdp.ThresholdedLaplace(1e-3, 0.0)
+    found = jaxgdp.epsilon(counts, delta=1e-5, adjacency="add")
+    assert found.lower <= 1000.0 + np.log(2.0) - 1e-5 <= found.upper
+    assert jaxgdp.epsilon(counts, delta=1e-5, adjacency="remove").upper == np.inf
+
+
 def test_compositions_are_within_the_sums_of_their_parts():
     counts = jaxgdp.ThresholdedGaussian(4.0, 30.0, 2)
     found = jaxgdp.epsilon(jaxgdp.compose([(counts, 5), (jaxgdp.Laplace(10.0), 2)]), delta=1e-5)
