@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import gdp
-from ..numerics.errors import BINOMIAL_TAIL, CLOSED_FORM, PRECISION
+from ..numerics.errors import BINOMIAL_TAIL, CLOSED_FORM, PRECISION, UNIT
 from ..numerics.pytree import check_fields, default, pytree
 from ..numerics.shapes import Array, Parameter
 from ..numerics.validation import known, positive, probability, truth, whole
@@ -140,11 +140,13 @@ class _Sampled:
         return rate * self._gaussian(np.minimum(inner, 1e4))
 
     def _added(self, rate: Array, epsilon: Array) -> Array:
-        weight = np.maximum(rate - np.expm1(np.minimum(epsilon, 600.0)) * (1.0 - rate), 0.0)
-        left = 1.0 + np.expm1(-epsilon) / rate
-        some = (weight > 0.0) & (left > 0.0)
-        inner = -np.log(np.where(some, left, 1.0))
-        return np.where(some, weight * self._gaussian(np.maximum(inner, 0.0)), 0.0)
+        epsilon = np.minimum(epsilon, 600.0)
+        # (rounded down, which shows more; no difference from 1 where every record is drawn)
+        with np.errstate(over="ignore"):
+            lost = np.expm1(epsilon) * ((1.0 - rate) / rate) * (1.0 - 16.0 * UNIT)
+        some = lost < 1.0
+        inner = epsilon - np.log1p(-np.where(some, lost, 0.0))
+        return np.where(some, rate * (1.0 - lost) * self._gaussian(inner), 0.0)
 
     def removed(self, rate: Array, x: Array) -> Array:
         """Of the mixture against the noise."""
@@ -171,14 +173,15 @@ def _by_sign(
     behind, found = ~ahead, np.empty(x.shape)
     if np.any(ahead):
         found[ahead] = own(rate[ahead], x[ahead])
-    found[behind] = 1.0 - np.exp(x[behind]) * (1.0 - swapped(rate[behind], -x[behind]))
+    # (a sum of positive terms)
+    found[behind] = np.exp(x[behind]) * swapped(rate[behind], -x[behind]) - np.expm1(x[behind])
     return found
 
 
 class _Sizes:
     """Groups of sizes k of a batch: the first and the last of each, and their probability."""
 
-    def __init__(self, number: int, rate: float) -> None:
+    def __init__(self, number: int, rate: float, more: int) -> None:
         from scipy.stats import binom  # (slow to load)
 
         mean, spread = number * rate, np.sqrt(number * rate * (1.0 - rate)) + 1.0
@@ -191,17 +194,25 @@ class _Sizes:
         chance = np.where(self.first > mean, upper, inside)
         self.chance = np.maximum(chance, 0.0) * (1.0 + BINOMIAL_TAIL)
         below = float(binom.cdf(low - 1, number, rate)) if low > 0 else 0.0
-        above = float(binom.sf(high, number, rate)) if high < number else 0.0
+        # (the record that makes one more may be among those drawn)
+        above = float(binom.sf(high, number + more, rate)) if high < number else 0.0
         self.outside = (below + above) * (1.0 + BINOMIAL_TAIL)
+
+
+def _share(k: Array, number: int) -> Array:
+    """k/n, rounded up: larger rates show more."""
+    return np.clip(k / number * (1.0 + 4.0 * UNIT), 1e-300, 1.0)[:, None]
 
 
 def _profile(sigma: float, rate: float, number: int, told: bool) -> Callable[[Array], Array]:
     """δ(ε), ε ≥ 0, of both orders, from above: groups of sizes count as their worst one."""
+    if rate == 1.0 and not told:  # (the size is the number of records)
+        return lambda epsilon: np.ones((2, *np.shape(epsilon)))
     sampled = _Sampled(sigma)
-    sizes = _Sizes(number if told else number - 1, rate)
+    sizes = _Sizes(number, rate, 0) if told else _Sizes(number - 1, rate, 1)
 
     def known_size(epsilon: Array) -> Array:
-        share = np.clip(sizes.last / number, 1e-300, 1.0)[:, None]
+        share = _share(sizes.last, number)
         both = [order(share, epsilon) for order in (sampled.removed, sampled.added)]
         return np.stack([sizes.chance @ each for each in both])
 
@@ -213,17 +224,15 @@ def _profile(sigma: float, rate: float, number: int, told: bool) -> Callable[[Ar
             (sizes.first, sampled.added, 1.0),
         ):
             scale = np.log1p(-rate) - np.log1p(-k / number)
-            share = np.clip(k / number, 1e-300, 1.0)[:, None]
+            share = _share(k, number)
             inner = order(share, epsilon + side * scale[:, None])
             weight = sizes.chance * np.exp(scale) if side < 0.0 else sizes.chance
             found.append(weight @ inner)
-        if rate < 1.0:
-            found[0] = found[0] + rate ** float(number)  # (every record is drawn)
+        found[0] = found[0] + rate ** float(number)  # (every record is drawn)
         return np.stack(found)
 
     def both(epsilon: Array) -> Array:
         inside = known_size(epsilon) if told else told_size(epsilon)
-        extra = sizes.outside if told else sizes.outside / max(1.0 - rate, 1e-300)
-        return np.minimum(inside * (1.0 + BINOMIAL_TAIL) + extra, 1.0)
+        return np.minimum(inside * (1.0 + BINOMIAL_TAIL) + sizes.outside, 1.0)
 
     return both

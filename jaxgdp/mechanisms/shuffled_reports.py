@@ -200,13 +200,15 @@ def _precision(tables: np.ndarray) -> np.ndarray:
 def _made(epsilon: float, users: int, randomizer: Any) -> tuple[Table, list[Table]]:
     """A table from above and four from below."""
     ratio = float(np.exp(epsilon))
+    # (a larger ε₀ dominates; no table from above may end before ε₀ where the logarithm is rounded)
+    most = ratio * (1.0 + 8.0 * UNIT)
     if not isinstance(randomizer, str):
-        return _of_laws(ratio, users, np.array(randomizer))
+        return _of_laws(most, users, np.array(randomizer))
     number = answers(randomizer)
-    clones = Clones(ratio, 1.0 / (ratio + 1.0))
+    clones = Clones(most, 1.0 / (most + 1.0))
     if number is not None and number > 2:
-        each = 1.0 / (ratio + number - 1.0)
-        clones = Clones(ratio, each, (number - 2.0) * each, (number - 2.0) * each)
+        each = 1.0 / (most + number - 1.0)
+        clones = Clones(most, each, (number - 2.0) * each, (number - 2.0) * each)
     above = dominating_table(users, clones)
     low, high = 1.0 / (ratio + 1.0), ratio / (ratio + 1.0)
     below = []

@@ -18,6 +18,7 @@ _TENTH = 0.1  # of the mean distance of V from 1: a body is laid out as if it we
 _KEPT_SHARE = 2e-3  # of the mass from a point on, that stays there
 _OWN_SHARE = 0.1  # of E(U − c)₊ at a point, that does not come from what lies beyond
 _MOST_ZEROS, _FEW_ZEROS = 40, 0.01  # steps of a ratio of 0 that are counted; expected ones
+_CANCELLED = 1e-9  # most that a mass may lose where two masses at infinity cancel
 _FAINT = 1e-250  # mass that is not told from none
 ONE_SIDED = 600.0  # loss that stands for an infinite one in a table from below
 _BEYOND = 4.0  # of all finite likelihood ratios together, where the label of an infinite one is
@@ -138,6 +139,11 @@ def within(found: Table, highest: float, beyond: Beyond) -> Table:
             continue
         if more < _OWN_SHARE * call or top < _FAINT:
             continue
+        # (masses at infinity nearly cancel, and count e^−loss times)
+        lost = 8.0 * UNIT * (found.q_plus + beyond.q_plus) * math.exp(-loss)
+        lost = lost / min(more, math.expm1(highest - loss) * rest)
+        if lost > _CANCELLED:
+            continue
         losses = np.concatenate([found.loss[: at + 1], [highest], beyond.loss])
         p = np.concatenate([found.p[:at], [rest, top], beyond.p])
         gap = min(float(found.loss[at + 1] - loss), highest - loss)
@@ -148,7 +154,8 @@ def within(found: Table, highest: float, beyond: Beyond) -> Table:
             q=p * np.exp(losses),
             q_plus=beyond.q_plus,
             # (both new masses are differences: each is known to a share of what it is made of)
-            error=(found.error + off) * max(2.0 * float(tail[at]) / rest, (call + known) / more),
+            error=(found.error + off) * max(2.0 * float(tail[at]) / rest, (call + known) / more)
+            + lost,
         )
     return found
 
