@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 from .balls import Ball, Integer, ceil_scaled, exact, flint, floor_scaled
@@ -46,8 +47,8 @@ class _Splitting:
     """Cells that are halved where mass·width² is largest. Doubles decide where, which is a matter
     of widths and not of validity."""
 
-    def __init__(self, use: Use, order: str, grid: Grid, widest: float):
-        self.use, self.order, self.grid = use, order, grid
+    def __init__(self, use: Use, order: str, grid: Grid, widest: float, check: Callable[[], None]):
+        self.use, self.order, self.grid, self.check = use, order, grid, check
         self.spacing = float(grid.spacing)
         self.known: dict[int, Masses] = {}
         span = use.span(order, grid.bits + _GUARD)
@@ -61,6 +62,7 @@ class _Splitting:
     def tails(self, k: int) -> Masses:
         """Tails at a point, once."""
         if k not in self.known:
+            self.check()
             self.known[k] = self.use.tails(self.order, self.grid.at(k))
         return self.known[k]
 
@@ -84,11 +86,18 @@ class _Splitting:
         return sorted([*done, *((low, high) for _, low, high in self.heap)])
 
 
-def partition(use: Use, order: str, grid: Grid, variance: float, widest: float) -> Cells:
+def partition(
+    use: Use,
+    order: str,
+    grid: Grid,
+    variance: float,
+    widest: float,
+    check: Callable[[], None] = lambda: None,
+) -> Cells:
     """Cells that add at most ``variance`` to that of the loss, none wider than ``widest``."""
     if not use.continuous:
         return Cells([], 0, Masses(exact(0), exact(0)))
-    splitting = _Splitting(use, order, grid, widest)
+    splitting = _Splitting(use, order, grid, widest, check)
     cells = []
     for low, high in splitting.run(variance):
         a, b = splitting.tails(low), splitting.tails(high)
@@ -185,7 +194,15 @@ def _lower(use: Use, order: str, cells: Cells, atoms: list[Atom], grid: Grid, fa
     return recentre(LowerLaw(grid, first, row, _row(tilted)[1], infinite))
 
 
-def laws_of(use: Use, order: str, grid: Grid, factor: int, variance: float, widest: float) -> Laws:
+def laws_of(
+    use: Use,
+    order: str,
+    grid: Grid,
+    factor: int,
+    variance: float,
+    widest: float,
+    check: Callable[[], None] = lambda: None,
+) -> Laws:
     """Both laws of one use.
 
     Args:
@@ -194,10 +211,11 @@ def laws_of(use: Use, order: str, grid: Grid, factor: int, variance: float, wide
         grid: the lattice; where ``factor`` is not 0, its points hold all losses of the use's own.
         factor: number of spacings in the unit of the use's own lattice, or 0.
         variance, widest: see :func:`partition`.
+        check: called often, to end what takes too long.
 
     Method: docs/method/proof.md#integers
     """
-    cells = partition(use, order, grid, variance, widest)
+    cells = partition(use, order, grid, variance, widest, check)
     atoms = list(use.atoms(order, grid.bits + _GUARD))
     upper = _upper(cells, atoms, grid, factor)
     return Laws(upper, _lower(use, order, cells, atoms, grid, factor))

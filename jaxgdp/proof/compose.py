@@ -16,6 +16,7 @@ from typing import NamedTuple, cast
 
 from .balls import Ball, Integer, exact, flint
 from .cells import Laws, laws_of
+from .gaussian_bounds import NotDecidable
 from .laws import (
     Grid,
     coarsen_lower,
@@ -32,6 +33,7 @@ from .uses import Lattice, Use
 # points of a law that stays on a lattice of its own: of a first look, and of the finest one
 _LONG, _LONGEST = 1 << 16, 1 << 20
 _SHORTEST = 64  # points below which a law is not moved to a wider lattice
+_MOST_POINTS = 2e6  # of one use with a continuous loss
 
 
 clock = time.thread_time  # what else the machine does must not decide how finely it is looked
@@ -39,6 +41,20 @@ clock = time.thread_time  # what else the machine does must not decide how finel
 
 class OutOfTime(Exception):
     """The time limit was reached."""
+
+
+class TooLong(NotDecidable):
+    """A law would have too many points.
+
+    Attributes:
+        points: about how many.
+    """
+
+    def __init__(self, points: float):
+        super().__init__(
+            f"a lattice of about {points:.0e} points would be needed, more than {_MOST_POINTS:.0e}"
+        )
+        self.points = points
 
 
 class Part(NamedTuple):
@@ -155,7 +171,19 @@ class _Composing:
             spacing, factor = 2 * spacing, factor // 2
         step = self.share / (_doublings(part.count) + 2) / part.count / 2
         grid = Grid(spacing, shift, self.effort.bits)
-        return laws_of(use, self.order, grid, factor, step, math.sqrt(self.share))
+        self._check_length(use, grid)
+        widest = math.sqrt(self.share)
+        return laws_of(use, self.order, grid, factor, step, widest, self.effort.check_time)
+
+    def _check_length(self, use: Use, grid: Grid) -> None:
+        """Refuse lattices that are too long to be looked at: a loss that is nearly always next to
+        nothing, and rarely much, has a small variance and a long range.
+        """
+        if use.continuous:
+            span = use.span(self.order, grid.bits)
+            points = (span.high - span.low) / float(grid.spacing)
+            if points > _MOST_POINTS:
+                raise TooLong(points)
 
     def _trim(self, pair: Laws, copies: float) -> Laws:
         least = self.effort.least(copies)

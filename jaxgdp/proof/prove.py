@@ -14,13 +14,14 @@ from . import balls
 from .balls import Ball, Sides, dyadic, exact, precision
 from .certificate import certificate, to_text
 from .claims import Claim, claim
-from .compose import OutOfTime, clock
+from .compose import OutOfTime, TooLong, clock
 from .describe import parts_of
 from .gaussian_bounds import NotDecidable
 from .refine import Finder, Look, Question
 
 VERDICTS = ("proven", "refuted", "undecided")
 _FIRST = 1e-2  # of the variance of the loss that discretisation may add at first
+_POINTS = 1e5  # of one use at first, where it would have too many
 _FINER = (1.0 / 400.0, 0.25)  # how much less it may add from one look to the next
 _MARGIN = 0.3  # of the distance to the claim's sides that a bracket aims to be as wide as
 _MOST_BITS = 6  # looks with more bits where nothing is discretised
@@ -289,6 +290,9 @@ class _Search:
                 reason = "the time was spent before a finer look was done"
                 break
             except NotDecidable as error:
+                if isinstance(error, TooLong) and last is None and variance > 0.0:
+                    variance *= (error.points / _POINTS) ** 2
+                    continue
                 reason = str(error)
                 break
             last = (look, variance, finer)

@@ -85,7 +85,7 @@ def test_no_transform_is_longer_than_those_whose_roots_are_checked():
 
     dense = (lattice_choice.most_points(kind, engine.MAX_SIZE, True, 1.0) for kind in _KINDS)
     longest = max(lattice_sum.MOST, *lattice_choice._MOST_VERTICES.values(), *dense)
-    assert longest == 2**LONGEST
+    assert longest <= 2**LONGEST
     assert set(lattice_choice.SIZES) == set(_KINDS)
 
 

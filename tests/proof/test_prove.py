@@ -294,3 +294,14 @@ def test_order_that_is_smaller_is_composed_once_and_leaves_the_bracket(monkeypat
     assert found.verdict == "proven"
     assert composed.count("add") == 1 < composed.count("remove")
     assert check(json.loads(found.to_json())).bracket == found.bracket
+
+
+def test_rare_steps_are_looked_at_as_far_as_the_time_goes():
+    """A loss that is rarely much has a long range and next to no variance."""
+    run = jaxgdp.dpsgd(0.33, 3e-7, 19)
+    side = jaxgdp.tpr(run, fpr=1.6e-9)
+    started = time.thread_time()
+    found = jaxgdp.prove(run, "tpr", tuple(map(float, side)), fpr=1.6e-9, max_seconds=2)
+    assert time.thread_time() - started < 10.0
+    assert found.verdict != "refuted"
+    assert 1.6e-9 < found.bracket.lower <= side.upper and side.lower <= found.bracket.upper < 1e-8
