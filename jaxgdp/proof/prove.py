@@ -14,7 +14,7 @@ from . import balls
 from .balls import Ball, Sides, dyadic, exact, precision
 from .certificate import certificate, to_text
 from .claims import Claim, claim
-from .compose import OutOfTime, TooLong, clock
+from .compose import MOST_POINTS, OutOfTime, TooLong, clock
 from .describe import parts_of
 from .gaussian_bounds import NotDecidable
 from .refine import Finder, Look, Question
@@ -22,6 +22,7 @@ from .refine import Finder, Look, Question
 VERDICTS = ("proven", "refuted", "undecided")
 _FIRST = 1e-2  # of the variance of the loss that discretisation may add at first
 _POINTS = 1e5  # of one use at first, where it would have too many
+_WORTH = 0.3  # of the variance of the last look, from which on there is another one
 _FINER = (1.0 / 400.0, 0.25)  # how much less it may add from one look to the next
 _MARGIN = 0.3  # of the distance to the claim's sides that a bracket aims to be as wide as
 _MOST_BITS = 6  # looks with more bits where nothing is discretised
@@ -290,8 +291,9 @@ class _Search:
                 reason = "the time was spent before a finer look was done"
                 break
             except NotDecidable as error:
-                if isinstance(error, TooLong) and last is None and variance > 0.0:
-                    variance *= (error.points / _POINTS) ** 2
+                shorter = self._shorter(error, variance, last)
+                if shorter is not None:
+                    variance = shorter
                     continue
                 reason = str(error)
                 break
@@ -305,6 +307,17 @@ class _Search:
                 break
             variance, finer = step
         return self.proof(*(last or (None, variance, finer)), reason=reason)
+
+    def _shorter(
+        self, error: NotDecidable, variance: float, last: tuple[Look, float, int] | None
+    ) -> float | None:
+        """The variance of a look whose laws are not too long, if it is worth one."""
+        if not isinstance(error, TooLong) or not variance > 0.0:
+            return None
+        if last is None:
+            return variance * (error.points / _POINTS) ** 2
+        longest = 1.1 * variance * (error.points / MOST_POINTS) ** 2
+        return longest if longest < _WORTH * last[1] else None
 
     def once(self, variance: float, finer: int, before: Proof | None) -> Proof:
         """One look; what was known before where none is possible any more."""
