@@ -33,7 +33,7 @@ from .uses import Lattice, Use
 # points of a law that stays on a lattice of its own: of a first look, and of the finest one
 _LONG, _LONGEST = 1 << 16, 1 << 20
 _SHORTEST = 64  # points below which a law is not moved to a wider lattice
-MOST_POINTS = 4e6  # of one use with a continuous loss
+MOST_POINTS, _MOST_AT_FIRST = 4e6, 4e5  # of one use with a continuous loss
 
 
 clock = time.thread_time  # what else the machine does must not decide how finely it is looked
@@ -50,9 +50,9 @@ class TooLong(NotDecidable):
         points: about how many.
     """
 
-    def __init__(self, points: float):
+    def __init__(self, points: float, most: float):
         super().__init__(
-            f"a lattice of about {points:.0e} points would be needed, more than {MOST_POINTS:.0e}"
+            f"a lattice of about {points:.0e} points would be needed, more than {most:.0e}"
         )
         self.points = points
 
@@ -182,8 +182,9 @@ class _Composing:
         if use.continuous:
             span = use.span(self.order, grid.bits)
             points = (span.high - span.low) / float(grid.spacing)
-            if points > MOST_POINTS:
-                raise TooLong(points)
+            most = MOST_POINTS if self.effort.finer > 0 else _MOST_AT_FIRST
+            if points > most:
+                raise TooLong(points, most)
 
     def _trim(self, pair: Laws, copies: float) -> Laws:
         least = self.effort.least(copies)

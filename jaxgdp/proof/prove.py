@@ -309,7 +309,7 @@ class _Search:
         return self.proof(*(last or (None, variance, finer)), reason=reason)
 
     def _shorter(
-        self, error: NotDecidable, variance: float, last: tuple[Look, float, int] | None
+        self, error: Exception, variance: float, last: tuple[Look, float, int] | None
     ) -> float | None:
         """The variance of a look whose laws are not too long, if it is worth one."""
         if not isinstance(error, TooLong) or not variance > 0.0:
@@ -324,6 +324,9 @@ class _Search:
         try:
             look = self.finder.look(variance, finer, self.deadline)
         except (OutOfTime, NotDecidable) as error:
+            shorter = self._shorter(error, variance, None) if before is None else None
+            if shorter is not None:
+                return self.once(shorter, finer, None)
             reason = str(error) or "the time was spent before a finer look was done"
             return before or self.proof(None, variance, finer, reason)
         found = self.proof(look, variance, finer)

@@ -301,7 +301,7 @@ def test_rare_steps_are_looked_at_as_far_as_the_time_goes():
     run = jaxgdp.dpsgd(0.33, 3e-7, 19)
     side = jaxgdp.tpr(run, fpr=1.6e-9)
     started = time.thread_time()
-    found = jaxgdp.prove(run, "tpr", tuple(map(float, side)), fpr=1.6e-9, max_seconds=2)
-    assert time.thread_time() - started < 10.0
+    found = jaxgdp.prove(run, "tpr", tuple(map(float, side)), fpr=1.6e-9, max_seconds=10)
+    assert time.thread_time() - started < 20.0
     assert found.verdict != "refuted"
     assert 1.6e-9 < found.bracket.lower <= side.upper and side.lower <= found.bracket.upper < 1e-8
