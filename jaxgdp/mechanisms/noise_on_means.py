@@ -174,4 +174,5 @@ def _attack(sigma: float, rate: float, risen: float, fallen: float) -> Table:
         return NOTHING
     curve = CertifiedCurve(compose([SubsampledGaussian(sigma, rate)]))
     cells = achieved_cells(_Reached(curve, risen, fallen))
-    return from_masses(cells.low, cells.high, SELECTION) if len(cells.low) > 1 else NOTHING
+    low, high = np.asarray(cells.low), np.asarray(cells.high)
+    return from_masses(low, high, SELECTION) if len(low) > 1 else NOTHING

@@ -86,7 +86,7 @@ def _in_small_products(
     cores one would wait for the other, and of as many laws each (see ``batching.products``).
     """
     (number, _, length), (slabs, each, _, width) = rows.shape, table[0].shape  # type: ignore[union-attr]
-    rows = in_whole_parts(rows)
+    rows = in_whole_parts(np.asarray(rows))
     found, step = np.empty((len(rows), slabs, width)), columns(length)
     for first in range(0, len(rows), ROWS):
         some = np.ascontiguousarray(np.swapaxes(rows[first : first + ROWS], 0, 1))
