@@ -120,7 +120,7 @@ class _Thresholded(Mechanism):
         with np.errstate(over="ignore"):
             likely = self._log_tail(-distance) * (1.0 + THRESHOLD)
         hidden = np.where(shown < 0.5, np.log1p(-np.minimum(shown, 0.5)), likely)
-        return np.broadcast_to(np.maximum(hidden, _HIDDEN), self.shape)
+        return np.broadcast_to(hidden, self.shape)
 
     def lower_bound_mechanisms(self) -> tuple[Mechanism, ...]:
         """A record with a fixed number of new cells, for a few numbers."""
@@ -218,7 +218,7 @@ class ThresholdedGaussian(_Thresholded):
     def _table(self, index: tuple[int, ...]) -> Any:
         cells = int(self._at(self.max_cells, index))
         profiles = self._profiles(index)
-        log_hidden = np.arange(cells + 1) * float(self._log_hidden()[index])
+        log_hidden = np.arange(cells + 1) * max(float(self._log_hidden()[index]), _HIDDEN)
 
         def both(epsilon: Array) -> Array:
             found = np.zeros((2, len(epsilon)))

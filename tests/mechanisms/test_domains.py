@@ -90,6 +90,12 @@ def test_cells_that_are_nearly_always_published_tell_where_they_are_missing(name
             assert truth <= found.upper * (1 + mpf("1e-12"))
 
 
+def test_cells_far_above_the_threshold_tell_as_much_as_they_are_far():
+    """ε of a missing cell is log(1/a) = 20001 + log 2, far beyond what noise of a count shows."""
+    found = jaxgdp.epsilon(jaxgdp.ThresholdedLaplace(1.0, -2e4), delta=1e-5, adjacency="add")
+    assert found.upper >= 20001.0 + np.log(2.0) - 1e-4
+
+
 def test_missing_cells_tell_more_than_counts_with_hardly_any_noise():
     """log(1/a) = 1/b + log 2 where the loss of a known count is at most 1/b."""
     counts = jaxgdp.ThresholdedLaplace(1e-3, 0.0)
