@@ -27,7 +27,7 @@ _HARDLY_EVER, _RATE, _NOISE = 0.05, 1e-6, 0.4
 # many settings takes a tenth of the time
 _NOISE_OF_OTHERS, _LATTICES = 0.6, (300.0, 1e4)
 LITTLE_NOISE = 0.13  # up to which lattices show less than the number of jumps does, as a rule
-# curves on ever more points; width over the width promised from which on more of them will not do,
+# curves on ever more points; width over 1e-3 of it from which on more of them will not do,
 # part of a width that they have to leave at most, and the work from which on they take too long
 _LOOKS, _FAR, _HELPS, _MOST_WORK = 4, 200.0, 0.8, 2.7e9
 _TWICE = 3.0  # width over the width promised up to which twice as many points may do
@@ -102,10 +102,17 @@ def _narrowed(
             curve = closed_forms.oriented(curve, own.adjacency)
         _narrow(results, at, curve, own)
         left = worst(results, own, at)
-        if left <= 1.0 or left > _FAR or (look and left > _HELPS * before):
+        if left <= 1.0 or left > _far(own) or (look and left > _HELPS * before):
             break
         finer, before = 2 * finer, left
     return curve
+
+
+def _far(own: Question) -> float:
+    """Width over the width promised from which on more points will not do: what is wide is so for
+    another reason, however little is asked.
+    """
+    return _FAR * min(1.0, 1e-3 / float(own.rtol))
 
 
 @with_float64
@@ -155,9 +162,9 @@ def narrow_further(groups: Groups, row: int, own: Question, results: dict[str, B
         groups, row, own, results: as for :func:`narrow`.
     """
     left = worst(results, own, row)
-    if 1.0 < left <= _FAR:
+    if 1.0 < left <= _far(own):
         narrow(groups, row, own, results, finer=2 if left <= _TWICE else 4)
-    return left <= _FAR
+    return left <= _far(own)
 
 
 def _narrow(results: dict[str, Bracket], row: int, curve: Curve, own: Question) -> None:
