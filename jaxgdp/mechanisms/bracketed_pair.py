@@ -135,6 +135,14 @@ class BracketedPair(Mechanism):
         """The pair that the attack of the lower side is run on."""
         return AttackPair(self.attack_loss, self.attack_p, self.attack_q, self.attack_uncertain)
 
+    def loss_bounds(self):
+        """Smallest and largest finite loss of the dominating pair, whose masses may be off."""
+        real = self.log_p > -xp.inf
+        low = xp.min(xp.where(real, self.loss, xp.inf))
+        high = xp.max(xp.where(real, self.loss, -xp.inf))
+        some, room = xp.any(real), 2.0 * (self.uncertain + BRACKETED * UNIT)
+        return xp.where(some, low - room, 0.0), xp.where(some, high + room, 0.0)
+
     def loss_nodes(self, depth: Array | float):
         """Means of groups of atoms, out to where both P and Q have a tail of e^{−depth}."""
         loss, log_p = self.node, self.node_p

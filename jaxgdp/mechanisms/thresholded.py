@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from .. import gdp
-from ..numerics.errors import CLOSED_FORM, THRESHOLD, UNIT
+from ..numerics.errors import CLOSED_FORM, THRESHOLD
 from ..numerics.pytree import check_fields, default, pytree
 from ..numerics.shapes import Array, ArrayLike, Parameter
 from ..numerics.validation import finite, known, positive, truth, whole_up_to
@@ -25,6 +25,7 @@ from .profile_table import follow, table_of
 MOST_CELLS = 64
 _DEEPEST, _ROUNDED = 12.0, 3000  # of counts in an attack: reach in σ, and outputs told apart
 _CLEAREST = 30.0  # μ of counts in an attack, at most
+_FARTHEST = 1e150  # of a threshold, over the scale of noise: log probabilities are numbers
 _HIDDEN = -1e4  # log Pr[a new cell is not published]: no ε of a profile tells it from less
 
 
@@ -37,26 +38,29 @@ class FixedNewCells(Mechanism):
     Attributes:
         noise: of one count, a mechanism.
         known_cells: cells that are published on both data sets.
-        shown: the probability that a new cell is published.
+        log_hidden: log of the probability that no new cell is published.
 
     Method: docs/method/domains.md#threshold
     """
 
     noise: Mechanism
     known_cells: Array
-    shown: Array
+    log_hidden: Array
 
     def parameter_shapes(self) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
         """By leaf."""
         inner = {f"noise.{name}": both for name, both in self.noise.parameter_shapes().items()}
-        own = (("known_cells", self.known_cells), ("shown", self.shown))
+        own = (("known_cells", self.known_cells), ("log_hidden", self.log_hidden))
         return inner | {name: (np.shape(value), ()) for name, value in own}
 
     def gathered(self, count: Array) -> Sequence[tuple[Mechanism, Array]]:
         """The counts and the coin: they are independent."""
-        coin = FromPMFs(
-            p=np.stack(np.broadcast_arrays(np.ones_like(self.shown), 0.0), axis=-1),
-            q=np.stack([1.0 - self.shown, self.shown], axis=-1),
+        hidden = np.asarray(self.log_hidden)
+        with np.errstate(divide="ignore"):
+            shown = np.log(-np.expm1(hidden))
+        coin = FromPMFs.from_logs(
+            np.stack(np.broadcast_arrays(np.zeros_like(hidden), -np.inf), axis=-1),
+            np.stack([hidden, shown], axis=-1),
         )
         found = [(coin.canonical(), count)]
         if np.any(self.known_cells > 0.0):
@@ -88,6 +92,13 @@ class _Thresholded(Mechanism):
         noise = next(iter(self.given_fields()))
         checks = {noise: positive, "threshold": finite, "max_cells": _cells, "strict": truth}
         check_fields(self, **checks)
+        with np.errstate(over="ignore"):
+            far = np.abs(np.asarray(self.threshold) - 1.0) / getattr(self, noise)
+        if np.any(far > _FARTHEST):
+            raise ValueError(
+                f"threshold must lie within {_FARTHEST:g} times {noise} of 1, got a distance of"
+                f" {np.max(far):g} times"
+            )
 
     def _noise(self) -> Mechanism:
         """The noise of one count."""
@@ -109,29 +120,27 @@ class _Thresholded(Mechanism):
         """
         return np.exp(self._log_tail(np.asarray(self.threshold) - 1.0))
 
-    def _log_hidden(self) -> Array:
-        """log of the probability that a new cell is not published, from below.
+    def _log_hidden(self, *, above: bool = False) -> Array:
+        """log of the probability that a new cell is not published, from below or from above.
 
         Where a cell is likely published this is the other tail: next to 1 a difference would be
         rounded away, and with it how surely a cell that is missing tells of the record.
         """
+        room, least = (1.0 - THRESHOLD, 0.0) if above else (1.0 + THRESHOLD, np.finfo(float).tiny)
         distance = np.asarray(self.threshold) - 1.0
-        shown = np.exp(self._log_tail(distance)) * (1.0 + THRESHOLD)
-        with np.errstate(over="ignore"):
-            likely = self._log_tail(-distance) * (1.0 + THRESHOLD)
+        shown = np.exp(self._log_tail(distance)) * room + least
+        likely = self._log_tail(-distance) * room
         hidden = np.where(shown < 0.5, np.log1p(-np.minimum(shown, 0.5)), likely)
         return np.broadcast_to(hidden, self.shape)
 
     def lower_bound_mechanisms(self) -> tuple[Mechanism, ...]:
         """A record with a fixed number of new cells, for a few numbers."""
         cells = np.broadcast_to(np.asarray(self.max_cells), self.shape)
-        shown = np.broadcast_to(self.shown(), self.shape) * (1.0 - THRESHOLD)
+        hidden = self._log_hidden(above=True)
         members = []
         for new in sorted({0.0, 1.0, 2.0, float(np.max(cells) // 2), float(np.max(cells))}):
             own = np.minimum(new, cells)
-            # (a coin has to have a side that it shows on both data sets)
-            seen = np.minimum(-np.expm1(own * np.log1p(-shown)), 1.0 - UNIT)
-            members.append(FixedNewCells(self._noise(), cells - own, seen))
+            members.append(FixedNewCells(self._noise(), cells - own, own * hidden))
         return tuple(members)
 
 

@@ -96,6 +96,23 @@ def test_cells_far_above_the_threshold_tell_as_much_as_they_are_far():
     assert found.upper >= 20001.0 + np.log(2.0) - 1e-4
 
 
+def test_cells_that_are_hardly_ever_missing_or_published_count():
+    """Of cells that are nearly always published those that are missing tell from below, too; and
+    one that is published with 4e-434295 leaves a δ that is no zero.
+    """
+    with mpmath.workdps(40):
+        exact = float(mpmath.log1p(mpf("-1e-5")) - mpmath.log(mpmath.ncdf(-201)))
+    asked = {"delta": 1e-5, "adjacency": "add"}
+    found = jaxgdp.epsilon(jaxgdp.ThresholdedGaussian(1.0, -200.0), **asked)
+    assert exact * (1.0 - 1e-9) <= found.lower <= exact <= found.upper
+    faint = jaxgdp.delta(jaxgdp.ThresholdedLaplace(1.0, 60.0), epsilon=1.5)
+    assert faint.lower <= 0.5 * np.exp(-59.0) <= faint.upper <= 0.5 * np.exp(-59.0) * (1.0 + 1e-9)
+    seldom = jaxgdp.ThresholdedLaplace(1.0, 1e6)
+    assert 0.0 < jaxgdp.delta(seldom, epsilon=2.0).upper < 1e-300
+    with pytest.raises(ValueError, match="threshold must lie within 1e[+]150 times scale of 1"):
+        jaxgdp.ThresholdedLaplace(1e-300, -1e300)
+
+
 def test_missing_cells_tell_more_than_counts_with_hardly_any_noise():
     """log(1/a) = 1/b + log 2 where the loss of a known count is at most 1/b."""
     counts = jaxgdp.ThresholdedLaplace(1e-3, 0.0)
