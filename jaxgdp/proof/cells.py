@@ -47,11 +47,19 @@ class _Splitting:
     """Cells that are halved where mass·width² is largest. Doubles decide where, which is a matter
     of widths and not of validity."""
 
-    def __init__(self, use: Use, order: str, grid: Grid, widest: float, check: Callable[[], None]):
+    def __init__(
+        self,
+        use: Use,
+        order: str,
+        grid: Grid,
+        widest: float,
+        tail_bits: int,
+        check: Callable[[], None],
+    ):
         self.use, self.order, self.grid, self.check = use, order, grid, check
         self.spacing = float(grid.spacing)
         self.known: dict[int, Masses] = {}
-        span = use.span(order, grid.bits + _GUARD)
+        span = use.span(order, tail_bits)
         step = 1 << max(0, math.floor(math.log2(max(widest / self.spacing, 1.0))))
         self.first = (math.floor(span.low / self.spacing) - 1) // step * step
         self.last = -((-math.ceil(span.high / self.spacing) - 1) // step * step)
@@ -92,12 +100,15 @@ def partition(
     grid: Grid,
     variance: float,
     widest: float,
+    tail_bits: int,
     check: Callable[[], None] = lambda: None,
 ) -> Cells:
-    """Cells that add at most ``variance`` to that of the loss, none wider than ``widest``."""
+    """Cells that add at most ``variance`` to that of the loss, none wider than ``widest``; what is
+    beyond them has a mass of about 2^−tail_bits under the numerator.
+    """
     if not use.continuous:
         return Cells([], 0, Masses(exact(0), exact(0)))
-    splitting = _Splitting(use, order, grid, widest, check)
+    splitting = _Splitting(use, order, grid, widest, tail_bits, check)
     cells = []
     for low, high in splitting.run(variance):
         a, b = splitting.tails(low), splitting.tails(high)
@@ -201,6 +212,7 @@ def laws_of(
     factor: int,
     variance: float,
     widest: float,
+    tail_bits: int | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> Laws:
     """Both laws of one use.
@@ -210,12 +222,14 @@ def laws_of(
         order: "remove" or "add".
         grid: the lattice; where ``factor`` is not 0, its points hold all losses of the use's own.
         factor: number of spacings in the unit of the use's own lattice, or 0.
-        variance, widest: see :func:`partition`.
+        variance, widest, tail_bits: see :func:`partition`; those of the integers and some more
+            where None.
         check: called often, to end what takes too long.
 
     Method: docs/method/proof.md#integers
     """
-    cells = partition(use, order, grid, variance, widest, check)
+    tail_bits = grid.bits + _GUARD if tail_bits is None else tail_bits
+    cells = partition(use, order, grid, variance, widest, tail_bits, check)
     atoms = list(use.atoms(order, grid.bits + _GUARD))
     upper = _upper(cells, atoms, grid, factor)
     return Laws(upper, _lower(use, order, cells, atoms, grid, factor))

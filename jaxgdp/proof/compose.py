@@ -97,6 +97,10 @@ class Effort:
         share = self.grain / Fraction(max(copies, 1.0)) / 64
         return flint.fmpz(max(1, int(share * (1 << self.bits))))
 
+    def tail_bits(self, copies: float) -> int:
+        """−log₂ of the tail of one use that is left out where there are ``copies``."""
+        return self.bits + 1 - int(self.least(copies).bit_length())
+
 
 def _doublings(count: int) -> int:
     return max(count.bit_length() - 1, 0)
@@ -171,16 +175,17 @@ class _Composing:
             spacing, factor = 2 * spacing, factor // 2
         step = self.share / (_doublings(part.count) + 2) / part.count / 2
         grid = Grid(spacing, shift, self.effort.bits)
-        self._check_length(use, grid)
-        widest = math.sqrt(self.share)
-        return laws_of(use, self.order, grid, factor, step, widest, self.effort.check_time)
+        tail_bits = self.effort.tail_bits(part.count)
+        self._check_length(use, grid, tail_bits)
+        widest, check = math.sqrt(self.share), self.effort.check_time
+        return laws_of(use, self.order, grid, factor, step, widest, tail_bits, check)
 
-    def _check_length(self, use: Use, grid: Grid) -> None:
+    def _check_length(self, use: Use, grid: Grid, tail_bits: int) -> None:
         """Refuse lattices that are too long to be looked at: a loss that is nearly always next to
         nothing, and rarely much, has a small variance and a long range.
         """
         if use.continuous:
-            span = use.span(self.order, grid.bits)
+            span = use.span(self.order, tail_bits)
             points = (span.high - span.low) / float(grid.spacing)
             most = MOST_POINTS if self.effort.finer > 0 else _MOST_AT_FIRST
             if points > most:

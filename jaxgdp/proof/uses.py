@@ -8,6 +8,7 @@ atoms."""
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -74,9 +75,9 @@ class Use:
         raise NotImplementedError
 
 
-def _quantile_bound(bits: int) -> float:
-    """z with Pr[Z > z] < 2^−bits."""
-    return (2.0 * 0.6931471805599453 * bits) ** 0.5 + 1.0
+def _quantile_bound(bits: float) -> float:
+    """z with Pr[Z > z] < 2^−bits: that is at most e^{−z²/2}/2."""
+    return (2.0 * 0.6931471805599453 * max(bits, 0.0)) ** 0.5
 
 
 @dataclass(frozen=True)
@@ -135,12 +136,14 @@ class SampledGaussian(Use):
     def span(self, order: str, bits: int) -> Span:
         """Losses at the outputs where the numerator's tails are that small."""
         sigma, reach = float(self.variance) ** 0.5, _quantile_bound(bits)
+        # (a record that is seldom sampled has its own tail seldom)
+        seldom = _quantile_bound(bits + math.log2(float(self.rate)))
         # the loss as a function of the output, by balls: exp overflows no ball
         loss = lambda x: float(
             (1 - self.rate + self.rate * ((exact(x) - 0.5) / self.variance).exp()).log()
         )
         if order == "remove":
-            return Span(loss(-sigma * reach), loss(1.0 + sigma * reach))
+            return Span(loss(-sigma * reach), loss(max(sigma * reach, 1.0 + sigma * seldom)))
         return Span(-loss(sigma * reach), -loss(-sigma * reach))
 
 
