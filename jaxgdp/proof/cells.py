@@ -14,6 +14,18 @@ from .uses import Atom, Masses, Use
 _GUARD = 40  # bits of masses left out, beyond those of the integers
 
 
+class Range(NamedTuple):
+    """Where cells end.
+
+    Attributes:
+        tail_bits: the mass beyond them, under the numerator, is about 2^−tail_bits.
+        lowest: a loss from which on less is as good: what is below goes there.
+    """
+
+    tail_bits: int
+    lowest: float = -math.inf
+
+
 class Cell(NamedTuple):
     """Outputs whose loss is above point ``low`` and at most point ``high``."""
 
@@ -23,14 +35,16 @@ class Cell(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """A partition of the outputs without atoms; what is below the first cell is left out.
+    """A partition of the outputs without atoms.
 
     Attributes:
+        below: masses of what has less loss than the first cell; a faint tail is left out of them.
         cells: from the smallest losses to the largest.
         top: the last point.
         above: masses of what has more loss than that.
     """
 
+    below: Masses
     cells: list[Cell]
     top: int
     above: Masses
@@ -53,15 +67,17 @@ class _Splitting:
         order: str,
         grid: Grid,
         widest: float,
-        tail_bits: int,
+        range_of: Range,
         check: Callable[[], None],
     ):
         self.use, self.order, self.grid, self.check = use, order, grid, check
         self.spacing = float(grid.spacing)
         self.known: dict[int, Masses] = {}
-        span = use.span(order, tail_bits)
+        span = use.span(order, range_of.tail_bits)
         step = 1 << max(0, math.floor(math.log2(max(widest / self.spacing, 1.0))))
-        self.first = (math.floor(span.low / self.spacing) - 1) // step * step
+        before = lambda loss: (math.floor(loss / self.spacing) - 1) // step * step
+        self.faint = before(span.low)
+        self.first = max(self.faint, before(min(max(range_of.lowest, -1e300), span.high)))
         self.last = -((-math.ceil(span.high / self.spacing) - 1) // step * step)
         starts = range(self.first, self.last, step)
         self.heap = [self._entry(low, low + step) for low in starts]
@@ -100,21 +116,24 @@ def partition(
     grid: Grid,
     variance: float,
     widest: float,
-    tail_bits: int,
+    range_of: Range,
     check: Callable[[], None] = lambda: None,
 ) -> Cells:
-    """Cells that add at most ``variance`` to that of the loss, none wider than ``widest``; what is
-    beyond them has a mass of about 2^−tail_bits under the numerator.
-    """
+    """Cells that add at most ``variance`` to that of the loss, none wider than ``widest``."""
+    none = Masses(exact(0), exact(0))
     if not use.continuous:
-        return Cells([], 0, Masses(exact(0), exact(0)))
-    splitting = _Splitting(use, order, grid, widest, tail_bits, check)
+        return Cells(none, [], 0, none)
+    splitting = _Splitting(use, order, grid, widest, range_of, check)
+    below = none
+    if splitting.faint < splitting.first:
+        ends = splitting.tails(splitting.faint), splitting.tails(splitting.first)
+        below = Masses(*((x - y).nonnegative_part() for x, y in zip(*ends, strict=True)))
     cells = []
     for low, high in splitting.run(variance):
         a, b = splitting.tails(low), splitting.tails(high)
         masses = (x - y for x, y in zip(a, b, strict=True))
         cells.append(Cell(low, high, Masses(*(m.nonnegative_part() for m in masses))))
-    return Cells(cells, splitting.last, splitting.tails(splitting.last))
+    return Cells(below, cells, splitting.last, splitting.tails(splitting.last))
 
 
 def _place(atom: Atom, grid: Grid, factor: int) -> tuple[int, int]:
@@ -169,6 +188,7 @@ def _upper(cells: Cells, atoms: list[Atom], grid: Grid, factor: int) -> UpperLaw
     for cell in cells.cells:
         found.split(*cell)
     if cells.cells:
+        found.raise_to(cells.cells[0].low, cells.below)
         found.put(cells.top, cells.above.denominator * grid.at(cells.top).exp())
     for atom in atoms:
         low, high = _place(atom, grid, factor)
@@ -212,7 +232,7 @@ def laws_of(
     factor: int,
     variance: float,
     widest: float,
-    tail_bits: int | None = None,
+    range_of: Range | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> Laws:
     """Both laws of one use.
@@ -222,14 +242,14 @@ def laws_of(
         order: "remove" or "add".
         grid: the lattice; where ``factor`` is not 0, its points hold all losses of the use's own.
         factor: number of spacings in the unit of the use's own lattice, or 0.
-        variance, widest, tail_bits: see :func:`partition`; those of the integers and some more
-            where None.
+        variance, widest: see :func:`partition`.
+        range_of: where the cells end; where the integers do, if None.
         check: called often, to end what takes too long.
 
     Method: docs/method/proof.md#integers
     """
-    tail_bits = grid.bits + _GUARD if tail_bits is None else tail_bits
-    cells = partition(use, order, grid, variance, widest, tail_bits, check)
+    range_of = range_of or Range(grid.bits + _GUARD)
+    cells = partition(use, order, grid, variance, widest, range_of, check)
     atoms = list(use.atoms(order, grid.bits + _GUARD))
     upper = _upper(cells, atoms, grid, factor)
     return Laws(upper, _lower(use, order, cells, atoms, grid, factor))

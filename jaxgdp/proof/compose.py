@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import NamedTuple, cast
 
 from .balls import Ball, Integer, exact, flint
-from .cells import Laws, laws_of
+from .cells import Laws, Range, laws_of
 from .gaussian_bounds import NotDecidable
 from .laws import (
     Grid,
@@ -145,6 +145,12 @@ def _ratio(a: Laws, b: Laws) -> float:
     return float(a.upper.grid.spacing) / float(b.upper.grid.spacing)
 
 
+def _largest(parts: Sequence[Part], order: str) -> float:
+    """A loss that all uses together never exceed, ∞ where there is none; for steering."""
+    each = [(part.count, part.use.largest_loss(order)) for part in parts]
+    return sum(math.inf if most is None else count * abs(float(most)) for count, most in each)
+
+
 class _Composing:
     """One order of a composition at one effort."""
 
@@ -152,6 +158,7 @@ class _Composing:
         self.parts, self.order, self.effort = parts, order, effort
         self.share = effort.variance / len(parts)
         self.base = base_of(parts, self.share)
+        self.lowest = -2.0 * _largest(parts, order)
         # (losses that are on the lattice by themselves need no variance)
         self.exact = len(parts) == 1 and self.base.owner == 0 and not parts[0].use.continuous
 
@@ -175,25 +182,27 @@ class _Composing:
             spacing, factor = 2 * spacing, factor // 2
         step = self.share / (_doublings(part.count) + 2) / part.count / 2
         grid = Grid(spacing, shift, self.effort.bits)
-        tail_bits = self.effort.tail_bits(part.count)
-        self._check_length(use, grid, tail_bits)
+        range_of = Range(self.effort.tail_bits(part.count), self.lowest)
+        self._check_length(use, grid, range_of)
         widest, check = math.sqrt(self.share), self.effort.check_time
-        return laws_of(use, self.order, grid, factor, step, widest, tail_bits, check)
+        return laws_of(use, self.order, grid, factor, step, widest, range_of, check)
 
-    def _check_length(self, use: Use, grid: Grid, tail_bits: int) -> None:
+    def _check_length(self, use: Use, grid: Grid, range_of: Range) -> None:
         """Refuse lattices that are too long to be looked at: a loss that is nearly always next to
         nothing, and rarely much, has a small variance and a long range.
         """
         if use.continuous:
-            span = use.span(self.order, tail_bits)
-            points = (span.high - span.low) / float(grid.spacing)
+            span = use.span(self.order, range_of.tail_bits)
+            points = (span.high - max(span.low, range_of.lowest)) / float(grid.spacing)
             most = MOST_POINTS if self.effort.finer > 0 else _MOST_AT_FIRST
             if points > most:
                 raise TooLong(points, most)
 
     def _trim(self, pair: Laws, copies: float) -> Laws:
-        least = self.effort.least(copies)
-        return Laws(trim_upper(pair.upper, least), trim_lower(pair.lower, least))
+        least, grid = self.effort.least(copies), pair.upper.grid
+        lowest = (max(self.lowest, -1e300) - float(grid.shift)) / float(grid.spacing)
+        first = math.floor(lowest)
+        return Laws(trim_upper(pair.upper, least, first), trim_lower(pair.lower, least, first))
 
     def _coarsen(self, pair: Laws) -> Laws:
         self.effort.check_time()

@@ -164,9 +164,10 @@ def multiply_lower(a: LowerLaw, b: LowerLaw) -> LowerLaw:
     )
 
 
-def _kept(masses: list[Integer], least: Integer) -> tuple[int, int]:
-    """The window outside of which either side has less than ``least``."""
-    low, total = 0, masses[0]
+def _kept(masses: list[Integer], least: Integer, lowest: int) -> tuple[int, int]:
+    """The window outside of which either side has less than ``least``, or that begins there."""
+    low = min(max(lowest, 0), len(masses) - 1)
+    total = sum(masses[: low + 1])
     while total < least and low < len(masses) - 1:
         low += 1
         total += masses[low]
@@ -177,23 +178,31 @@ def _kept(masses: list[Integer], least: Integer) -> tuple[int, int]:
     return low, high
 
 
-def trim_upper(law: UpperLaw, least: Integer) -> UpperLaw:
+def trim_upper(law: UpperLaw, least: Integer, first: int) -> UpperLaw:
     """A shorter window: what is above it goes to +∞, what is below to its lowest point.
+
+    Args:
+        law: to be cut.
+        least: what either side loses at most, in units.
+        first: a point below which losses need not be told apart.
 
     Method: docs/method/proof.md#integers
     """
-    low, high = _kept(law.masses, least)
+    low, high = _kept(law.masses, least, first - law.first)
     masses = law.masses[low:high]
     masses[0] += sum(law.masses[:low])
     return replace(law, first=law.first + low, masses=masses)
 
 
-def trim_lower(law: LowerLaw, least: Integer) -> LowerLaw:
+def trim_lower(law: LowerLaw, least: Integer, first: int) -> LowerLaw:
     """A shorter window: labels above it are its last one, and those below are never accused.
+
+    Args:
+        law, least, first: as for :func:`trim_upper`.
 
     Method: docs/method/proof.md#labels-in-integers
     """
-    low, high = _kept(law.numerator, least)
+    low, high = _kept(law.numerator, least, first - law.first)
     numerator, tilted = law.numerator[low:high], law.tilted[low:high]
     numerator[-1] += sum(law.numerator[high:])
     above = flint.fmpz(0)
