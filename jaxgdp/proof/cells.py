@@ -77,7 +77,7 @@ class _Splitting:
         step = 1 << max(0, math.floor(math.log2(max(widest / self.spacing, 1.0))))
         before = lambda loss: (math.floor(loss / self.spacing) - 1) // step * step
         self.faint = before(span.low)
-        self.first = max(self.faint, before(min(max(range_of.lowest, -1e300), span.high)))
+        self.first = max(self.faint, before(min(max(range_of.lowest, -1e100), span.high)))
         self.last = -((-math.ceil(span.high / self.spacing) - 1) // step * step)
         starts = range(self.first, self.last, step)
         self.heap = [self._entry(low, low + step) for low in starts]

@@ -200,7 +200,7 @@ class _Composing:
 
     def _trim(self, pair: Laws, copies: float) -> Laws:
         least, grid = self.effort.least(copies), pair.upper.grid
-        lowest = (max(self.lowest, -1e300) - float(grid.shift)) / float(grid.spacing)
+        lowest = (max(self.lowest, -1e100) - float(grid.shift)) / float(grid.spacing)
         first = math.floor(lowest)
         return Laws(trim_upper(pair.upper, least, first), trim_lower(pair.lower, least, first))
 

@@ -315,3 +315,10 @@ def test_rare_steps_are_proven_as_they_are_measured():
     lower, upper = map(float, jaxgdp.epsilon(run, delta=1e-7))
     claim = 0.997 * lower, 1.003 * upper
     assert jaxgdp.prove(run, "epsilon", claim, delta=1e-7, max_seconds=30).verdict == "proven"
+
+
+def test_rare_steps_that_are_very_many_are_proven():
+    run = jaxgdp.dpsgd(61.6, 1.465e-8, 468_181_347)
+    sides = jaxgdp.epsilon(run, delta=1e-6, adjacency="add")
+    found = jaxgdp.prove(run, "epsilon", sides, delta=1e-6, adjacency="add", max_seconds=30)
+    assert found.verdict == "proven"
