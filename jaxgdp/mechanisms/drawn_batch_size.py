@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import gdp
-from ..numerics.errors import BINOMIAL_TAIL, CLOSED_FORM, PRECISION, UNIT
+from ..numerics.errors import BINOMIAL_TAIL, CLOSED_FORM, UNIT
+from ..numerics.normal import inverse_square, precision_above
 from ..numerics.pytree import check_fields, default, pytree
 from ..numerics.shapes import Array, Parameter
 from ..numerics.validation import known, positive, probability, truth, whole
@@ -109,10 +110,10 @@ class DrawnBatchSize(Mechanism):
             profile = _profile(float(sigma), float(rate), int(number), bool(told))
             above[index] = table_of(follow(profile))
         # (where n is known, no size shows more than a step without sampling)
-        precision = np.where(columns[3], columns[0] ** -2.0 * (1.0 + PRECISION), np.inf)
+        precision = np.where(columns[3], precision_above(columns[0]), np.inf)
         pair = OpenPair.build(above, below, precision)
         # (where the number of records is known, no more than without sampling; else p^n is at ∞)
-        limit = np.where(columns[3], columns[0] ** -2.0, np.inf)
+        limit = np.where(columns[3], inverse_square(columns[0]), np.inf)
         return [(TailPair.of(pair, limit), count)]
 
     def lower_bound_mechanisms(self) -> tuple[Mechanism, ...]:

@@ -13,6 +13,7 @@ from ..numerics.pytree import check_fields, pytree
 from ..numerics.shapes import Array, Parameter
 from ..numerics.validation import nonnegative
 from ..pairs.cells import Cells
+from ..pairs.known_curves import BoundedRangeCurve
 from ..pairs.peak import bounded_nodes
 from ..pairs.stretches import stretch_cells
 from .base import EVERY_RECORD, Mechanism
@@ -72,6 +73,11 @@ class ExponentialMechanism(Mechanism):
 
     def __post_init__(self) -> None:
         check_fields(self, epsilon=nonnegative)
+
+    def known_curve(self) -> BoundedRangeCurve | None:
+        """That of one use: each of its points is reached by some interval."""
+        epsilon = np.asarray(float(self.epsilon))
+        return BoundedRangeCurve(epsilon, epsilon) if epsilon > _LEAST else None
 
     def gathered(self, count: Array):
         """Blocks of up to 64 uses, with the dominating pair of each block."""

@@ -12,6 +12,7 @@ import numpy as np
 from ..numerics.errors import UNIT
 from ..numerics.pytree import pytree
 from ..numerics.shapes import Array
+from ..pairs.known_curves import LaplaceCurve, reciprocal
 from ..pairs.table import Table
 from . import growth
 from .bracketed_pair import AttackPair, OpenPair
@@ -41,6 +42,11 @@ class LaplaceWorst(Laplace):
     differentiable: ClassVar[tuple[str, ...]] = ()
     noise_scale: ClassVar[str] = ""
     trailing: ClassVar[dict[str, int]] = dict.fromkeys(("attack_loss", "attack_p", "attack_q"), 1)
+
+    def known_curve(self) -> LaplaceCurve:
+        """That of one use; the scale was rounded down."""
+        low, high = reciprocal(float(self.scale))
+        return LaplaceCurve(low * (1.0 - 8.0 * UNIT), high)
 
     def lower_bound_member(self) -> AttackPair:
         """The pair that the attack of the lower side is run on."""

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..numerics.errors import PRECISION, SELECTION, UNIT
+from ..numerics.errors import SELECTION, UNIT
+from ..numerics.normal import precision_above
 from ..numerics.pytree import check_fields, default, pytree
 from ..numerics.recent import Recent
 from ..numerics.shapes import Array, Parameter
@@ -117,7 +118,7 @@ class NoiseOnMean(Mechanism):
                     turned, fallen = turned * most / (rate * number), given_up * (most < number)
                 attack = turned, rate, _no_other(rate, number), fallen
                 tables[i][index] = _ATTACKS.get(attack, lambda attack=attack: _attack(*attack))
-                precision[i][index] = turned**-2.0 * (1.0 + PRECISION)
+                precision[i][index] = precision_above(turned)
         if np.all(columns[3]):
             tables = tables[:1]
         # (an attack that shows nothing anywhere needs no lattice)

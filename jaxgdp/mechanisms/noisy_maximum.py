@@ -12,9 +12,11 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ..numerics.errors import PRECISION, UNIT
+from ..numerics.normal import precision_above
 from ..numerics.pytree import put, pytree, unchecked
 from ..numerics.shapes import Array, ArrayLike, Parameter
 from ..numerics.validation import broadcast, finite, known, positive, truth, whole_up_to
+from ..pairs.known_curves import BoundedRangeCurve
 from ..pairs.table import NOTHING, Table
 from . import growth, maximum_laws
 from .base import EVERY_RECORD, Mechanism
@@ -175,7 +177,7 @@ class NoisyMaximum(Mechanism):
         if self.law == "gumbel":
             # (rounded up)
             epsilon = reach / scale * (1.0 + 2.0 * UNIT)
-            return list(ExponentialMechanism(epsilon).gathered(used))
+            return list(_GumbelRange(epsilon).gathered(used))
         if self.law != "exponential":
             return [(self._tables(), count)]
         attacks = np.empty(self.shape, object)
@@ -196,7 +198,7 @@ class NoisyMaximum(Mechanism):
             once[index] = maximum_laws.hull_of(every)
             below[index] = maximum_laws.bit(*self._event(index, _SKEWED[0]))
         half = np.floor(0.5 * candidates)
-        square = (reach / scale) ** 2 * (1.0 + 4.0 * PRECISION)
+        square = precision_above(scale / reach) * (1.0 + 4.0 * PRECISION)
         precision = square * half * (candidates - half) / candidates
         # (one score against all others, whose events are what is left far out)
         limit = square * (candidates - 1.0) / candidates
@@ -288,6 +290,17 @@ def _place(noise: str, group: int, others: int, likely: float) -> float:
         more = maximum_laws.log_wins(noise, float(group), float(others), np.array(middle))
         low, high = (low, middle) if more > np.log(likely) else (middle, high)
     return 0.5 * (low + high)
+
+
+@pytree
+@dataclass(frozen=True)
+class _GumbelRange(ExponentialMechanism):
+    """The exponential mechanism of an ε that was rounded up; not checked."""
+
+    def known_curve(self) -> BoundedRangeCurve | None:
+        """Between both ends of that rounding."""
+        known = super().known_curve()
+        return known and BoundedRangeCurve(known.low * (1.0 - 6.0 * UNIT), known.high)
 
 
 @pytree

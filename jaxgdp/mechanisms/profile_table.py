@@ -17,6 +17,7 @@ _LADDER = np.concatenate([[0.0], np.geomspace(1e-4, 4000.0, 60)])  # ε of a fir
 _FAINTEST = 1e-50  # δ below which a profile is not followed
 _POINTS, _FAR_POINTS = 900, 150  # of a profile in one order, evenly in the depth, up to and beyond
 _NEAR = 8.5  # the depth of δ = 1e-16
+_LITTLE, _LEAST_PART = 1e-12, 1e-280  # of a faint profile: where its chord ends, and what counts
 _LARGEST = 700.0  # ε whose exponential is a double
 _THINNER = 12  # times that the points of a profile are halved in number, at most
 # of a profile of which nothing but 1 is known
@@ -80,8 +81,8 @@ def _points(delta: Array) -> Array:
 def table_of(profile: Profile) -> Table:
     """The pair of the convex hull of a profile, which dominates."""
     whole = float(profile.delta[0, 0])
-    if whole <= _FAINTEST:
-        return NOTHING
+    if whole <= _FAINTEST or len(profile.epsilon) == 1:
+        return _faint(profile)
     up, call = _until_flat(profile.epsilon[1:], profile.delta[0, 1:])
     down, put = _until_flat(profile.epsilon[1:], profile.delta[1, 1:])
     # (a pair of fewer bounds dominates as well: next to each other some differ by their rounding)
@@ -92,6 +93,25 @@ def table_of(profile: Profile) -> Table:
             if len(found.loss):
                 return found
     return ALL
+
+
+def _faint(profile: Profile) -> Table:
+    """The pair of a profile of which hardly anything is left at 0: losses of −ε, 0 and ε for an ε
+    at which there is far less, and that at infinity; or all of it there.
+
+    δ is convex in e^ε, so that it is below its chord from 0 to there.
+    """
+    whole, most = float(profile.delta[0, 0]), np.max(profile.delta, axis=0)
+    if whole == 0.0:
+        return NOTHING
+    at = np.flatnonzero((most <= _LITTLE * whole) & (profile.epsilon > 0.0))
+    k = int(at[0]) if len(at) else len(most) - 1
+    end, left = min(float(profile.epsilon[k]), _LARGEST), float(most[k])
+    if not 0.0 < end < _LARGEST:
+        return Table(np.zeros(1), np.ones(1), np.ones(1), whole, whole, SELECTION)
+    part = max(whole, _LEAST_PART) / -np.expm1(-end)
+    loss, p = np.array([-end, 0.0, end]), np.array([part, 1.0, part * np.exp(-end)])
+    return Table(loss, p, p * np.exp(loss), left, left, SELECTION)
 
 
 def _hull(whole: float, up: tuple[Array, Array], down: tuple[Array, Array]) -> Table:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..numerics import namespace as xp
-from ..numerics.errors import PRECISION
+from ..numerics.normal import inverse_square, precision_above
 from ..numerics.pytree import check_fields, default, pytree
 from ..numerics.shapes import Array, Parameter
 from ..numerics.validation import known, positive, truth, whole
@@ -177,11 +177,11 @@ class ShuffledPair(Mechanism):
 
     def gaussian_precision(self):
         """1/σ²."""
-        return self.noise_multiplier**-2.0
+        return inverse_square(self.noise_multiplier)
 
     def tail_precision(self):
         """1/σ², rounded up."""
-        return self.noise_multiplier**-2.0 * (1.0 + PRECISION)
+        return precision_above(self.noise_multiplier)
 
     def cells(self, ell: Array, end: Array | float) -> Cells:
         """Cells of the Gaussian pair (unbatched)."""

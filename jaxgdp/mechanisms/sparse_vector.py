@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from ..numerics.errors import INDEX_LAW, PRECISION, UNIT
+from ..numerics.errors import INDEX_LAW, UNIT
 from ..numerics.normal import pure_dp_mu, square_above
 from ..numerics.pytree import put, pytree, unchecked
 from ..numerics.shapes import Array, ArrayLike, Parameter
@@ -182,8 +182,8 @@ class SparseVector(Mechanism):
             epsilon = np.array([setting.epsilon for setting in settings]).reshape(shape)
             return [(with_attacks(LaplaceAbove, (1.0 - 4.0 * UNIT) / epsilon, below), uses)]
         above = _tables(shape, [setting.table() for setting in settings])
-        precision = np.array([setting.together**2 for setting in settings]).reshape(shape)
-        pair = OpenPair.build(above, below, precision * (1.0 + 8.0 * PRECISION))
+        together = np.array([setting.together for setting in settings]).reshape(shape)
+        pair = OpenPair.build(above, below, square_above(together))
         return [(TailPair.of(pair, np.full(shape, np.nan)), uses)]
 
     def lower_bound_mechanisms(self) -> tuple[Mechanism, ...]:

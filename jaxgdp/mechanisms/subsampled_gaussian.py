@@ -10,7 +10,7 @@ import numpy as np
 
 from ..numerics import namespace as xp
 from ..numerics.errors import CELL, EDGE, FAR, FAR_CELL, PRECISION, SHARE
-from ..numerics.normal import LOG_SQRT_2PI, half_mills
+from ..numerics.normal import LOG_SQRT_2PI, half_mills, inverse_square, precision_above
 from ..numerics.pytree import check_fields, pytree, unchecked
 from ..numerics.shapes import Array, Parameter
 from ..numerics.validation import positive, probability
@@ -72,10 +72,9 @@ class SubsampledGaussian(Mechanism):
         """Replace ``count`` uses by ``into`` uses where that is exact: without subsampling T
         Gaussians are n, with noise σ·√(n/T).
         """
-        plain = self.sampling_prob == 1.0
-        sigma = xp.where(
-            plain, self.noise_multiplier * xp.sqrt(into / count), self.noise_multiplier
-        )
+        plain = (self.sampling_prob == 1.0) & (count > 0.0)
+        used = xp.where(plain, count, into)
+        sigma = self.noise_multiplier * xp.sqrt(into / used)
         # (whatever is out of range by now was in range when it was given)
         collapsed = unchecked(
             SubsampledGaussian, noise_multiplier=sigma, sampling_prob=self.sampling_prob
@@ -98,7 +97,7 @@ class SubsampledGaussian(Mechanism):
 
     def gaussian_precision(self):
         """1/σ² where the mechanism is exactly Gaussian (closed-form cumulants), else 0."""
-        return xp.where(self.sampling_prob == 1.0, self.noise_multiplier**-2.0, 0.0)
+        return xp.where(self.sampling_prob == 1.0, inverse_square(self.noise_multiplier), 0.0)
 
     def gaussian_part_precision(self):
         """1/σ² without subsampling, else 0; rounded down, and a finite number."""
@@ -109,7 +108,7 @@ class SubsampledGaussian(Mechanism):
 
         Method: docs/method/mu.md#tail
         """
-        return xp.maximum(self.noise_multiplier**-2.0 * (1.0 + PRECISION), _LEAST)
+        return precision_above(self.noise_multiplier)
 
     def known_curve(self) -> SampledCurve:
         """The sampled curve of μ = 1/σ."""

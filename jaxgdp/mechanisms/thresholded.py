@@ -20,13 +20,15 @@ from .bracketed_pair import OpenPair
 from .from_pmfs import FromPMFs
 from .gaussian import Gaussian
 from .laplace import Laplace
-from .profile_table import follow, table_of
+from .profile_table import ALL, follow, table_of
 
 MOST_CELLS = 64
 _DEEPEST, _ROUNDED = 12.0, 3000  # of counts in an attack: reach in σ, and outputs told apart
 _CLEAREST = 30.0  # μ of counts in an attack, at most
 _FARTHEST = 1e150  # of a threshold, over the scale of noise: log probabilities are numbers
-_HIDDEN = -1e4  # log Pr[a new cell is not published]: no ε of a profile tells it from less
+# log Pr[no new cell is published] below which a profile is not followed: a product bounds it then
+_HIDDEN = -600.0
+_FAR, _BIN = 37.0, 0.125  # of counts beside new cells that are hardly ever missing, in σ
 
 
 @pytree
@@ -133,15 +135,53 @@ class _Thresholded(Mechanism):
         hidden = np.where(shown < 0.5, np.log1p(-np.minimum(shown, 0.5)), likely)
         return np.broadcast_to(hidden, self.shape)
 
+    def _new_cells(self) -> Array:
+        """log of the probability that none of D new cells is published, from below; shape (…)."""
+        return np.asarray(self.max_cells) * self._log_hidden()
+
+    def _far(self) -> Array:
+        """Whether new cells are missing so seldom that this says more than all counts."""
+        return self._new_cells() < _HIDDEN
+
+    def _at(self, value: ArrayLike, index: tuple[int, ...]) -> float:
+        return float(np.broadcast_to(np.asarray(value), self.shape)[index])
+
     def lower_bound_mechanisms(self) -> tuple[Mechanism, ...]:
         """A record with a fixed number of new cells, for a few numbers."""
         cells = np.broadcast_to(np.asarray(self.max_cells), self.shape)
-        hidden = self._log_hidden(above=True)
+        hidden, far = self._log_hidden(above=True), self._far()
         members = []
         for new in sorted({0.0, 1.0, 2.0, float(np.max(cells) // 2), float(np.max(cells))}):
-            own = np.minimum(new, cells)
+            own = np.where(far, cells, np.minimum(new, cells))
             members.append(FixedNewCells(self._noise(), cells - own, own * hidden))
         return tuple(members)
+
+
+def _coin(log_hidden: float) -> Table:
+    """What tells whether new cells are published, with this log of the chance that none is."""
+    if not log_hidden > -np.inf:
+        return ALL
+    log_a = np.reshape(log_hidden, 1)
+    return Table(log_a, np.ones(1), np.exp(log_a), 0.0, -np.expm1(log_hidden), THRESHOLD)
+
+
+def _missing(mu: float, log_hidden: float) -> Table:
+    """New cells that are hardly ever missing, and Gaussian counts in as many known cells.
+
+    P-mass of a bin of the loss counts at its lower end, with as much less of Q; what Q has more is
+    at infinity.
+
+    Method: docs/method/domains.md#threshold
+    """
+    z = np.arange(-_FAR, _FAR, _BIN)
+    with np.errstate(over="ignore", invalid="ignore"):
+        room = THRESHOLD * (0.5 * mu * mu + mu * np.abs(z) - log_hidden)
+        loss = (-0.5 * mu * mu + mu * z + log_hidden) - room
+    if not np.all(loss > -np.inf):
+        return ALL
+    upper = np.append(z[1:], np.inf)
+    p = np.where(z < 0.0, ndtr(upper) - ndtr(z), ndtr(-z) - ndtr(-upper))
+    return Table(loss, p, p * np.exp(loss), 1e-299, 1.0, THRESHOLD)
 
 
 def _counts(mu: float) -> Table:
@@ -213,21 +253,23 @@ class ThresholdedGaussian(_Thresholded):
 
         Method: docs/method/domains.md#threshold
         """
-        shape = self.shape
+        shape, far = self.shape, self._far()
         above, below = np.empty(shape, object), np.empty(shape, object)
         for index in np.ndindex(shape):
-            above[index] = self._table(index)
-            cells = self._at(self.max_cells, index)
-            below[index] = _counts(float(np.sqrt(cells)) / self._at(self.noise_multiplier, index))
+            with np.errstate(over="ignore"):
+                mu = np.sqrt(self._at(self.max_cells, index)) / self._at(
+                    self.noise_multiplier, index
+                )
+            if far[index]:
+                above[index] = _missing(mu, float(self._new_cells()[index]))
+                continue
+            above[index], below[index] = self._table(index), _counts(mu)
         return [(OpenPair.build(above, below, np.full(shape, np.inf)), count)]
-
-    def _at(self, value: ArrayLike, index: tuple[int, ...]) -> float:
-        return float(np.broadcast_to(np.asarray(value), self.shape)[index])
 
     def _table(self, index: tuple[int, ...]) -> Any:
         cells = int(self._at(self.max_cells, index))
         profiles = self._profiles(index)
-        log_hidden = np.arange(cells + 1) * max(float(self._log_hidden()[index]), _HIDDEN)
+        log_hidden = np.arange(cells + 1) * float(self._log_hidden()[index])
 
         def both(epsilon: Array) -> Array:
             found = np.zeros((2, len(epsilon)))
@@ -314,13 +356,15 @@ class ThresholdedLaplace(_Thresholded):
         Method: docs/method/domains.md#threshold
         """
         cells = np.broadcast_to(np.asarray(self.max_cells), self.shape)
-        hidden = cells * self._log_hidden()
-        coin, nothing = np.empty(self.shape, object), np.empty(self.shape, object)
+        hidden, far = self._new_cells(), self._far()
+        coins, nothing = np.empty(self.shape, object), np.empty(self.shape, object)
         for index in np.ndindex(self.shape):
-            log_a = np.reshape(hidden[index], 1)
-            coin[index] = Table(
-                log_a, np.ones(1), np.exp(log_a), 0.0, -np.expm1(log_a[0]), THRESHOLD
-            )
+            reach = self._at(self.max_cells, index) / self._at(self.scale, index)
+            coins[index] = _coin(float(hidden[index]) - (reach if far[index] else 0.0))
         # (no attack sees it beside counts in all cells)
-        pair = OpenPair.build(coin, nothing, np.full(self.shape, np.inf))
-        return [(pair, count), *self._noise().canonical().gathered(count * cells)]
+        pair = OpenPair.build(coins, nothing, np.full(self.shape, np.inf))
+        found: list[tuple[Mechanism, Array]] = [(pair, count)]
+        if not np.all(far):
+            known_cells = np.where(far, 0.0, count * cells)
+            found += self._noise().canonical().gathered(known_cells)
+        return found

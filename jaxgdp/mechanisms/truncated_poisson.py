@@ -9,7 +9,8 @@ import numpy as np
 from scipy.special import betainc, betaincc
 
 from ..numerics import namespace as xp
-from ..numerics.errors import CAPPED, CELL, PRECISION, UNIT
+from ..numerics.errors import CAPPED, CELL, UNIT
+from ..numerics.normal import precision_above
 from ..numerics.pytree import check_fields, pytree
 from ..numerics.shapes import Array, Parameter
 from ..numerics.validation import at_most, known, positive, probability, whole
@@ -158,7 +159,7 @@ class CappedPair(Mechanism):
     def tail_precision(self):
         """4/σ², that of replacing a record, where batches are cut at all, else 1/σ²; rounded up."""
         size = xp.where(self.cut > 0.0, 4.0, 1.0)
-        return xp.maximum(size * self.noise_multiplier**-2.0 * (1.0 + PRECISION), _LEAST)
+        return precision_above(self.noise_multiplier, size)
 
     def limit_precision(self):
         """Not known where batches are cut: some data may reveal less than that pair."""

@@ -144,8 +144,9 @@ COMPOSED_MU = 1e-14  # of √Σ of the components' own μ²: a sum of positive t
 PRECISION = 1e-15  # of 1/σ²: three roundings, and three times as much room
 # of the quantiles of cumulative sums; absolute for each mass in them (a log-sum is rounded at 1)
 PEAK = 1e-13, 1e-15
-# absolute, of log δ_μ(ε): of its own; times (1 + ε/μ)/μ, two Mills ratios that nearly cancel
-CLOSED_LOG_DELTA = 1e-12, 4e-15
+# absolute, of log δ_μ(ε): of its own; times (1 + ε/μ)/μ, two Mills ratios that nearly cancel; and
+# of slopes of Mills ratios, 2e-15 of 4e-5 and the next term of a series, 1e-10 each
+CLOSED_LOG_DELTA = 1e-12, 4e-15, 4e-10
 # absolute, of log Φ of a quantile plus μ: of its own; times (|z| + 1)·(|z| + |quantile| + μ)
 CLOSED_RATES = 1e-12, 2e-14
 CLOSED_RISK = 2e-14  # absolute, of the Bayes risk of a Gaussian curve

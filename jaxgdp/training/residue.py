@@ -239,7 +239,7 @@ def _holds(losses: Array, log_masses: Array, left: float, mu: float, low: Array,
 
 def _error(mu: float, x: Array, log_delta: Array):
     """By how much log δ may be off: its own error, and roundings of a log of that size."""
-    own, cancelled = CLOSED_LOG_DELTA
+    own, cancelled, _ = CLOSED_LOG_DELTA
     return own + cancelled * ((1.0 + np.abs(x) / mu) / mu + np.abs(log_delta))
 
 

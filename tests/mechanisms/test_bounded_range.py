@@ -213,3 +213,31 @@ def test_bad_input():
     for epsilon in (-0.1, np.nan, np.inf, "one"):
         with pytest.raises(ValueError, match="epsilon"):
             ExponentialMechanism(epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [1e-8, 1e-3, 1.0, 30.0, 2e6, 1e300])
+def test_one_use_is_known_in_closed_form(epsilon):
+    """The largest profile over t of all members, at their own losses and beyond them."""
+    mechanism, length = ExponentialMechanism(epsilon), mpmath.mpf(epsilon)
+    for share in (0.0, 0.3, 0.999, 1.0, 2.0):
+        at = min(share * epsilon, 1e308)
+        left = -mpmath.expm1((min(mpmath.mpf(at), length) - length) / 2)
+        exact = left**2 / -mpmath.expm1(-length)
+        found = jaxgdp.delta(mechanism, epsilon=at)
+        assert found.lower <= exact <= found.upper
+        assert found.upper - found.lower <= 1e-9 * exact
+    for fpr in (1e-300, 1e-5, 0.4, 1.0 - 1e-9):
+        odds = mpmath.exp(length) * mpmath.mpf(fpr) / (1 - mpmath.mpf(fpr))
+        found, missed = jaxgdp.tpr(mechanism, fpr=fpr), jaxgdp.beta(mechanism, fpr=fpr)
+        assert found.lower <= odds / (1 + odds) <= found.upper
+        assert missed.lower <= 1 / (1 + odds) <= missed.upper
+    found = jaxgdp.epsilon(mechanism, delta=1e-12 * -np.expm1(-epsilon))
+    assert found.lower <= epsilon and epsilon * (1.0 - 1e-5) <= found.upper <= epsilon
+
+
+def test_huge_range_of_an_index_is_the_largest_epsilon():
+    """Gumbel noise far smaller than what scores move by: (2/b)-DP, and not more."""
+    found = jaxgdp.epsilon(jaxgdp.NoisyMaximum(1e-6, 5, "gumbel"), delta=1e-5)
+    exact = 2e6 + 2 * mpmath.log1p(-mpmath.sqrt(mpmath.mpf(1e-5)))
+    assert exact - 1e-6 <= found.lower <= exact * (1 + mpmath.mpf("1e-16"))
+    assert exact <= found.upper <= exact + 1e-6

@@ -113,6 +113,32 @@ def test_cells_that_are_hardly_ever_missing_or_published_count():
         jaxgdp.ThresholdedLaplace(1e-300, -1e300)
 
 
+@pytest.mark.parametrize("name, threshold", [("Gaussian", -200.0), ("Laplace", -2e4)])
+@pytest.mark.parametrize("cells", [1, 3])
+def test_cells_far_above_the_threshold_are_answered_on_both_sides(name, threshold, cells):
+    """D new cells are missing with a chance of a^D; counts of D known ones add a little."""
+    away = mpf(threshold) - 1
+    log_a = mpmath.log(mpmath.ncdf(away)) if name == "Gaussian" else away - mpmath.log(2)
+    exact = float(-cells * log_a + mpmath.log1p(-mpf("1e-5")))
+    counts = getattr(jaxgdp, f"Thresholded{name}")(1.0, threshold, cells)
+    found = jaxgdp.epsilon(counts, delta=1e-5, adjacency="add")
+    assert exact * (1.0 - 1e-9) <= found.lower <= exact * (1.0 + 1e-12)
+    assert exact * (1.0 - 1e-12) <= found.upper <= exact + 10.0 * np.sqrt(cells)
+    assert jaxgdp.epsilon(counts, delta=1e-5, adjacency="remove").lower == np.inf
+
+
+def test_thresholds_beyond_doubles_give_no_warning(recwarn):
+    for counts in (
+        jaxgdp.ThresholdedLaplace(1e-100, -1e49),
+        jaxgdp.ThresholdedGaussian(1e-100, -1e49, 3),
+        jaxgdp.ThresholdedGaussian(2.8e-199, 1.0, 7),
+        jaxgdp.ThresholdedGaussian([1.0, 2.0, 1.0], [-200.0, 12.0, -30.0], [1, 5, 64]),
+    ):
+        found = jaxgdp.epsilon(counts, delta=1e-5)
+        assert np.all(found.lower <= found.upper)
+    assert not [w for w in recwarn if issubclass(w.category, RuntimeWarning)]
+
+
 def test_missing_cells_tell_more_than_counts_with_hardly_any_noise():
     """log(1/a) = 1/b + log 2 where the loss of a known count is at most 1/b."""
     counts = jaxgdp.ThresholdedLaplace(1e-3, 0.0)

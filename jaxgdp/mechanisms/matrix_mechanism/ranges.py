@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...numerics.errors import PRECISION
+from ...numerics.normal import precision_above
 from ...numerics.pytree import pytree, unchecked
 from ...numerics.shapes import Array
 from ...pairs.cells import Cells
@@ -52,7 +52,7 @@ class SampledRange(Mechanism):
 
     def tail_precision(self) -> Array:
         """1/σ², rounded up."""
-        return self.noise_multiplier**-2.0 * (1.0 + PRECISION)
+        return precision_above(self.noise_multiplier)
 
     def limit_precision(self) -> Array:
         """Not known: the sides are of two laws."""

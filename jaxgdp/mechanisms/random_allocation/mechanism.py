@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
-from ...numerics.errors import PRECISION
+from ...numerics.normal import precision_above
 from ...numerics.pytree import check_fields, default, pytree
 from ...numerics.shapes import Array, ArrayLike, Parameter
 from ...numerics.validation import at_most, broadcast, checked, known, positive, whole
@@ -171,7 +171,7 @@ class RandomAllocation(Mechanism):
             one = every[index], float(sigma[index]), int(steps[index]), int(selected[index])
             above[index], below[index] = _tables(*one[1:]) if not one[0] else _tables(one[1], 1, 1)
         # k uses are one of a sum with k times the sensitivity's square
-        precision = np.where(every, 1.0, selected) * sigma**-2.0 * (1.0 + PRECISION)
+        precision = precision_above(sigma, np.where(every, 1.0, selected))
         pair = BracketedPair if np.all(every | (selected == 1.0)) else OpenPair
         return [(pair.build(above, below, precision), np.where(every, steps, 1.0) * count)]
 

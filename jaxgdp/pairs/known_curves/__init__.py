@@ -4,6 +4,7 @@ answers if it is asked for its ``known_curve``.
 
 from .base import KnownCurve, OrientedCurve, Rates, Tests, reciprocal
 from .between import BetweenCurve
+from .bounded_range import BoundedRangeCurve
 from .composed import composed, number_of_outputs
 from .finite import FiniteCurve
 from .gaussian import GaussianCurve
@@ -14,6 +15,7 @@ from .shifts import ShiftsCurve
 
 __all__ = [
     "BetweenCurve",
+    "BoundedRangeCurve",
     "FiniteCurve",
     "GaussianCurve",
     "KnownCurve",

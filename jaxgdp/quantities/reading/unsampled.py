@@ -17,14 +17,17 @@ _PARTS, _ROUNDS = 33, 13  # so many parts in every round: 64 halvings in all
 
 
 def log_delta(epsilon: Array, mu: Array | float, side: float) -> Array:
-    """log δ_μ(ε) for ε ≥ 0, moved by its rounding error, which is large for small μ.
+    """log δ_μ(ε) for ε ≥ 0, moved by its rounding error.
 
     Method: docs/method/reading.md#closed
     """
     some = (mu > 0.0) & xp.isfinite(mu)
     positive = xp.where(some, mu, 1.0)
-    own, cancelled = CLOSED_LOG_DELTA
-    error = own + cancelled * (1.0 + epsilon / positive) / positive
+    own, cancelled, spread = CLOSED_LOG_DELTA
+    # (of a small μ, how far apart the slopes are that it lies between)
+    error = own + xp.minimum(
+        cancelled * (1.0 + epsilon / positive) / positive, spread + 4.0 * positive
+    )
     value = log_gaussian_delta(epsilon, positive) + side * error
     return xp.where(some, value, xp.where(mu > 0.0, 0.0, -xp.inf))
 

@@ -18,6 +18,7 @@ from ....numerics.shapes import Array, Float
 _RARELY_NONE = 500.0
 _MOST_STEPS = 1e12  # beyond, the rounding of single masses is all that is left
 _LEAST_NOISE = 0.03  # below, a step lies farther out than doubles have probabilities
+_MOST_NOISE = 1e10  # beyond, 1 + z/σ keeps too few digits of z
 _LEAST_RATE, _LEAST_SUM = 1e-130, 1e-250  # whose squares, and parts of which, are doubles
 _CORE, _OCTAVE = 512, 256  # points of the finest level on either side, and of an octave
 _FINE = 90.0  # points per standard deviation of the body
@@ -77,12 +78,12 @@ class Run(NamedTuple):
 
 
 def serves(run: Run) -> bool:
-    """Whether bounds are worked out for a run; they are valid for every one.
+    """Whether bounds are worked out for a run.
 
     Method: docs/method/seldom.md#seldom-which
     """
     return (
-        _LEAST_NOISE <= run.sigma < math.inf
+        _LEAST_NOISE <= run.sigma <= _MOST_NOISE
         and _LEAST_RATE < run.p < 0.9
         and 2 <= run.steps <= _MOST_STEPS
         and run.log_never <= _RARELY_NONE
