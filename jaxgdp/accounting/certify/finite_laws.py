@@ -262,7 +262,7 @@ def _dominating(
     together = np.where(sums > _LEAST, sums, log_alpha)
     tpr = (_sums(log_q[start:]) + np.exp(infinite)) * np.exp(near)
     delta = np.maximum(tpr - np.exp(np.minimum(at[:-1], _SMALL) + together), 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         tpr = np.log(tpr + np.expm1(slack) * delta) + 4.0 * SPACING
         rest = np.log1p(-np.exp(tpr)) * (1.0 + 4.0 * SPACING)
     # (a rate that is no double is known by its log only)
