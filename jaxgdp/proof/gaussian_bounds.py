@@ -56,8 +56,8 @@ def at(row: Row, fpr: Ball) -> Point:
     """The polygon's point of an FPR, or one above it."""
     near = row.around(fpr)
     some = [i for i in (near - 1, near, near + 1) if 0 <= i < len(row.points) - 1]
-    values = [line(row, i, fpr).upper() for i in some]
-    return Point(fpr, min(values, key=Order).min(exact(1)))
+    values = [exact(1), *(line(row, i, fpr).upper() for i in some)]
+    return Point(fpr, min(values, key=Order))
 
 
 def _corner(row: Row, i: int, j: int) -> Point | None:

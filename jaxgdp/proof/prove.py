@@ -291,7 +291,7 @@ class _Search:
                 reason = "the time was spent before a finer look was done"
                 break
             except NotDecidable as error:
-                shorter = self._shorter(error, variance, last)
+                shorter = self._shorter(error, variance, last[1] if last else None)
                 if shorter is not None:
                     variance = shorter
                     continue
@@ -308,25 +308,26 @@ class _Search:
             variance, finer = step
         return self.proof(*(last or (None, variance, finer)), reason=reason)
 
-    def _shorter(
-        self, error: Exception, variance: float, last: tuple[Look, float, int] | None
-    ) -> float | None:
-        """The variance of a look whose laws are not too long, if it is worth one."""
+    def _shorter(self, error: Exception, variance: float, last: float | None) -> float | None:
+        """The variance of a look whose laws are not too long, if it is worth one after that of the
+        last look.
+        """
         if not isinstance(error, TooLong) or not variance > 0.0:
             return None
         if last is None:
             return variance * (error.points / _POINTS) ** 2
         longest = 1.1 * variance * (error.points / MOST_POINTS) ** 2
-        return longest if longest < _WORTH * last[1] else None
+        return longest if longest < _WORTH * last else None
 
     def once(self, variance: float, finer: int, before: Proof | None) -> Proof:
         """One look; what was known before where none is possible any more."""
         try:
             look = self.finder.look(variance, finer, self.deadline)
         except (OutOfTime, NotDecidable) as error:
-            shorter = self._shorter(error, variance, None) if before is None else None
+            last = before.effort.variance if before is not None else None
+            shorter = self._shorter(error, variance, last)
             if shorter is not None:
-                return self.once(shorter, finer, None)
+                return self.once(shorter, finer, before)
             reason = str(error) or "the time was spent before a finer look was done"
             return before or self.proof(None, variance, finer, reason)
         found = self.proof(look, variance, finer)

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("flint")
 import jaxgdp
-from jaxgdp.proof import ARGUMENTS, provable
+from jaxgdp.proof import ARGUMENTS, claim, provable, prove_all
 
 SETTINGS = {
     "ApproximateDP": jaxgdp.compose([(jaxgdp.ApproximateDP(0.3, 1e-12), 6)]),
@@ -62,8 +62,8 @@ def judge(name, quantity, rtol):
         "below": (low - off, high + width),
         "beyond it": (high + off, high + width),
     }
-    for where, claim in claims.items():
-        found = jaxgdp.prove(mechanism, quantity, claim, **asked)
+    for where, made in claims.items():
+        found = jaxgdp.prove(mechanism, quantity, made, **asked)
         verdict[where] = found.verdict, found.side
         assert found.bracket.lower <= high and found.bracket.upper >= low
     return verdict
@@ -228,6 +228,9 @@ def test_infinities():
     assert jaxgdp.prove(both, "epsilon", infinite, delta=1e-3).verdict == "proven"
     assert jaxgdp.prove(both, "approximate_mu", infinite, approximation=1e-3).verdict == "proven"
     assert jaxgdp.prove(both, "epsilon", (0.0, 5.0), delta=1e-3).verdict == "refuted"
+    # (all mass of one law, and nearly all of the other, at infinities)
+    faint = (jaxgdp.FromPMFs([0.0, 1.0], [1.0, 1e-230]), 2), (jaxgdp.DiscreteGaussian(0.55), 30)
+    assert jaxgdp.prove(jaxgdp.compose(faint), "mu", infinite).verdict == "proven"
 
 
 @pytest.mark.parametrize(
@@ -322,3 +325,11 @@ def test_rare_steps_that_are_very_many_are_proven():
     sides = jaxgdp.epsilon(run, delta=1e-6, adjacency="add")
     found = jaxgdp.prove(run, "epsilon", sides, delta=1e-6, adjacency="add", max_seconds=30)
     assert found.verdict == "proven"
+
+
+@pytest.mark.nightly
+def test_many_claims_about_rare_steps_are_looked_at_as_finely_as_one():
+    run = jaxgdp.dpsgd(0.4, 1e-5, 10_000)
+    lower, upper = map(float, jaxgdp.epsilon(run, delta=1e-6))
+    made = claim("epsilon", (0.9995 * lower, 1.0005 * upper), "add_remove", {"delta": 1e-6})
+    assert prove_all(run, [made], max_seconds=100)[0].verdict == "proven"
