@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from .balls import Ball, Integer, ceil_scaled, exact, flint, floor_scaled
 from .laws import Grid, LowerLaw, UpperLaw, recentre
-from .uses import Atom, Masses, Use
+from .uses import Atom, Masses, Use, worth_a_place
 
 _GUARD = 40  # bits of masses left out, beyond those of the integers
 
@@ -250,6 +250,7 @@ def laws_of(
     """
     range_of = range_of or Range(grid.bits + _GUARD)
     cells = partition(use, order, grid, variance, widest, range_of, check)
-    atoms = list(use.atoms(order, grid.bits + _GUARD))
+    # (those left out are at +∞, and never accused, as all that is in no row)
+    atoms = list(worth_a_place(use.atoms(order, grid.bits + _GUARD), range_of.tail_bits))
     upper = _upper(cells, atoms, grid, factor)
     return Laws(upper, _lower(use, order, cells, atoms, grid, factor))

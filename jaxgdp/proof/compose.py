@@ -191,12 +191,11 @@ class _Composing:
         """Refuse lattices that are too long to be looked at: a loss that is nearly always next to
         nothing, and rarely much, has a small variance and a long range.
         """
-        if use.continuous:
-            span = use.span(self.order, range_of.tail_bits)
-            points = (span.high - max(span.low, range_of.lowest)) / float(grid.spacing)
-            most = MOST_POINTS if self.effort.finer > 0 else _MOST_AT_FIRST
-            if points > most:
-                raise TooLong(points, most)
+        span = use.span(self.order, range_of.tail_bits)
+        points = (span.high - max(span.low, range_of.lowest)) / float(grid.spacing)
+        most = MOST_POINTS if self.effort.finer > 0 else _MOST_AT_FIRST
+        if points > most:
+            raise TooLong(points, most)
 
     def _trim(self, pair: Laws, copies: float) -> Laws:
         least, grid = self.effort.least(copies), pair.upper.grid

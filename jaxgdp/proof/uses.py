@@ -40,6 +40,14 @@ class Lattice(NamedTuple):
     shift: Ball
 
 
+def worth_a_place(atoms: Sequence[Atom], bits: int) -> Sequence[Atom]:
+    """All but those that the numerator shows with a probability below 2^−bits together; at least
+    one, where there is one.
+    """
+    faint = exact(2) ** -bits / max(len(atoms), 1)
+    return [atom for atom in atoms if not atom.masses.numerator < faint] or list(atoms[:1])
+
+
 class Span(NamedTuple):
     """Losses that are worth cells, as doubles; for steering only."""
 
@@ -272,8 +280,8 @@ class Finite(Use):
         return functools.reduce(lambda a, b: a.max(b), losses)
 
     def span(self, order: str, bits: int) -> Span:
-        """From the smallest loss to the largest."""
-        losses = [float(atom.loss) for atom in self.atoms(order, bits)]
+        """From the smallest loss to the largest, of outputs that are not too faint."""
+        losses = [float(atom.loss) for atom in worth_a_place(self.atoms(order, bits), bits)]
         return Span(min(losses), max(losses)) if losses else Span(0.0, 0.0)
 
 

@@ -327,6 +327,18 @@ def test_rare_steps_that_are_very_many_are_proven():
     assert found.verdict == "proven"
 
 
+def test_faint_outputs_of_large_losses_make_no_long_lattice():
+    """Losses of 1e-16 with nearly all mass, and of 1e-3 with 1e-123."""
+    p = [4.05851729e-1, 1.37368950e-123, 5.94148271e-1, 1.26439485e-170]
+    q = [4.05851729e-1, 1.37511818e-123, 5.94148271e-1, 1.26439485e-170]
+    run, started = jaxgdp.compose([(jaxgdp.FromPMFs(p, q), 30)]), time.thread_time()
+    for quantity, asked in (("epsilon", {"delta": 4.4e-10}), ("advantage", {})):
+        sides = getattr(jaxgdp.measure(run, quantity, **asked), quantity)
+        found = jaxgdp.prove(run, quantity, sides, max_seconds=10, **asked)
+        assert found.verdict == "proven"
+    assert time.thread_time() - started < 20.0
+
+
 @pytest.mark.nightly
 def test_many_claims_about_rare_steps_are_looked_at_as_finely_as_one():
     run = jaxgdp.dpsgd(0.4, 1e-5, 10_000)
