@@ -83,9 +83,11 @@ class FiniteCurve(KnownCurve):
         )
 
     def largest_loss(self, order: int) -> Array:
-        """The last atom's loss; 0 where that is smaller."""
+        """The last atom's loss, rounded up unless it is exact; 0 where that is smaller."""
         pair = self.oriented(order)
-        return np.asarray(max(float(np.max(pair.loss + pair.loss_error)), 0.0))
+        more = pair.loss_error + np.maximum(pair.loss_rest, 0.0)
+        ends = np.where(more > 0.0, np.nextafter(pair.loss + more, np.inf), pair.loss)
+        return np.asarray(max(float(np.max(ends)), 0.0))
 
     def log_infinity_mass(self, order: int) -> float:
         """That of the outputs that only one law has, and what is not listed."""
