@@ -129,3 +129,17 @@ def test_mu_of_what_is_only_found_at_infinity_is_rounded_up():
             left = (1 - mpf(deep)) ** 10
             truth = -quantile(left - mpf(floor)) - quantile(mpf(floor))
             assert mpf(float(found.lower)) <= truth <= mpf(float(found.upper))
+
+
+def test_largest_loss_of_a_faint_pair_is_rounded_up():
+    """ε at a δ far below its Q-mass is the last atom's loss, between two doubles."""
+    p = [3.12212965e-174, 1.33415788e-100, 3.78945357e-219, 3.41696614e-157, 1.0]
+    q = [1.0, 1.86670344e-56, 6.46047168e-70, 9.10801713e-295, 3.20875511e-162]
+    with mp.workdps(50):
+        total_p, total_q = (sum(map(mpf, side)) for side in (p, q))
+        swapped = mp.log(mpf(p[-1]) / total_p) - mp.log(mpf(q[-1]) / total_q)
+        for uses in (1, 2, 3):
+            run = jaxgdp.compose([(jaxgdp.FromPMFs(p, q), uses)])
+            found = jaxgdp.epsilon(run, delta=6.4e-25, adjacency="add")
+            exact = uses * swapped + mp.log1p(mpf("-6.4e-25"))
+            assert found.lower <= exact <= found.upper
