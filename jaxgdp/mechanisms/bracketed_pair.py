@@ -201,7 +201,7 @@ def _row(above: Table, below: Table, precision: float) -> dict:
     node, node_p = _nodes(below if above is NOTHING else above)
     rounded = 1.0 + above.error + 64.0 * UNIT
     with np.errstate(divide="ignore"):
-        minus, plus = np.log(above.p_minus * rounded), np.log(above.q_plus * rounded)
+        minus, plus = (np.log(min(mass * rounded, 1.0)) for mass in (above.p_minus, above.q_plus))
     return {
         "loss": above.loss,
         "log_p": np.log(above.p),

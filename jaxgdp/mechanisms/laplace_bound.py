@@ -18,6 +18,8 @@ from . import growth
 from .bracketed_pair import AttackPair, OpenPair
 from .laplace import Laplace
 
+_LARGEST = 500.0  # ε of a table
+
 
 @pytree
 @dataclass(frozen=True)
@@ -61,9 +63,13 @@ class LaplaceAbove(LaplaceWorst):
     def known_curve(self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """None: both sides are of different pairs."""
 
-    def bracketed(self) -> OpenPair:
-        """Tables of both sides (unbatched), which are enough for one use."""
+    def bracketed(self) -> OpenPair | None:
+        """Tables of both sides (unbatched), which are enough for one use; none of an ε whose
+        masses are no doubles.
+        """
         epsilon = float(1.0 / np.asarray(self.scale)) * (1.0 + 4.0 * UNIT)
+        if epsilon > _LARGEST:
+            return None
         some = np.asarray(self.attack_p) > -np.inf
         below = Table(
             np.asarray(self.attack_loss)[some],

@@ -174,6 +174,7 @@ class PartitionPair(ApproximateDP):
     attack_p: Array
 
     tight: ClassVar[bool] = False
+    symmetric: ClassVar[bool] = False  # (a decision on a new key tells only if it is published)
     trailing: ClassVar[dict[str, int]] = {"attack_loss": 1, "attack_p": 1}
 
     def known_curve(self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]

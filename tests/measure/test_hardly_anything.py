@@ -9,6 +9,7 @@ import pytest
 from mpmath import mpf
 
 import jaxgdp
+from jaxgdp.accounting.certify import closed_forms
 from jaxgdp.quantities.reading import unsampled
 
 GAUSSIAN = 1.0 / np.sqrt(np.pi)  # √2·φ(0)
@@ -60,3 +61,16 @@ def test_profile_of_a_tiny_gaussian_parameter_is_between_its_sides(mu):
 @pytest.mark.parametrize("scale", [1e20, 1e60, 1e290])
 def test_one_use_of_a_table_is_not_taken_for_nothing(mechanism, shown, scale):
     assert jaxgdp.advantage(mechanism(scale)).upper >= shown / scale
+
+
+@pytest.mark.parametrize("uses", [1, 5])
+def test_mechanisms_without_a_loss_need_no_lattice(uses):
+    one = np.ones(1)
+    nothing = jaxgdp.compose(
+        [(jaxgdp.RandomizedResponse(0.0), uses), (jaxgdp.NoisyMaximum(one, one, "gaussian"), uses)]
+    )
+    assert closed_forms.find(nothing.stacked())[0] is not None
+    assert jaxgdp.delta(nothing, epsilon=[0.0, 1.0]).upper.tolist() == [0.0, 0.0]
+    assert jaxgdp.tpr(nothing, fpr=0.1).contains(0.1)
+    mixed = jaxgdp.mu(jaxgdp.RandomizedResponse([0.0, 1.0]))
+    assert mixed.upper[0] == 0.0 and mixed.lower[1] > 1.0

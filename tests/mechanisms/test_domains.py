@@ -196,6 +196,25 @@ def test_probabilities_of_partition_selection(epsilon, delta):
         assert lower >= 0.25 * truth
 
 
+@pytest.mark.parametrize("epsilon, delta", [(5.0, 3e-18), (1.0, 1e-300), (0.25, 1e-5)])
+def test_each_order_of_a_key_shows_no_more_than_its_own_worst_number_of_users(epsilon, delta):
+    """A key that is published for a new user alone tells; that it is not tells far less."""
+    with mpmath.workdps(320):
+        e, d, found = mpmath.exp(epsilon), mpf(delta), [mpf(0)]
+        while len(found) < 2000 and found[-1] < 1:
+            found.append(min(e * found[-1] + d, 1 - (1 - found[-1] - d) / e, mpf(1)))
+        shown = lambda e, a, b: max(b - e * a, 0) + max(1 - b - e * (1 - a), 0)
+        for adjacency, step in (("remove", 1), ("add", -1)):
+            pairs = list(itertools.pairwise(found))
+            for at in (0.0, 0.5 * epsilon, epsilon):
+                exact = max(shown(mpmath.exp(at), *pair[::step]) for pair in pairs)
+                bracket = jaxgdp.delta(
+                    jaxgdp.PartitionSelection(epsilon, delta), epsilon=at, adjacency=adjacency
+                )
+                assert bracket.lower <= exact * (1 + mpf("1e-9"))
+                assert exact <= bracket.upper * (1 + mpf("1e-12"))
+
+
 @pytest.mark.parametrize("delta", [1e-300, 1e-17, 1e-6, 0.3])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 50.0])
 def test_attacks_on_keys_stay_within_what_is_guaranteed(epsilon, delta):

@@ -53,6 +53,21 @@ def test_mass_at_infinity_of_several_uses_is_rounded_up():
     assert found.brackets["epsilon"].upper == np.inf
 
 
+@pytest.mark.parametrize(
+    "mechanism, uses",
+    [
+        (jaxgdp.NoisyMaximum(2.46e-6, 2, "laplace", True), 3),
+        (jaxgdp.NoisyMaximum(1e-4, 5, "gaussian"), 2),
+    ],
+)
+def test_tables_with_all_their_mass_at_infinity_show_all_however_often_they_are_used(
+    mechanism, uses
+):
+    """Scores that move by 10⁴ times their noise: the index changes for certain."""
+    found = jaxgdp.compose([(mechanism, uses)])
+    assert np.all(jaxgdp.delta(found, epsilon=[0.0, 210.0, 700.0, 10_000.0]).upper == 1.0)
+
+
 def mu_of_atoms(null, shown, floor):
     """Largest Φ⁻¹(TPR) − Φ⁻¹(FPR) where both error rates are at least the floor (or both at most),
     of a pair's atoms.

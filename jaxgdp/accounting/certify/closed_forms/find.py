@@ -27,6 +27,10 @@ _MOST_OUTPUTS = 1024  # of a few uses, that are counted
 _MOST_ROUNDING = 4e5
 
 
+# of mechanisms without a privacy loss but 0
+_NOTHING = FiniteCurve.of_atoms(np.zeros(1), np.zeros(1), np.zeros(1), mass_error=0.0)
+
+
 class Found(NamedTuple):
     """What is known of one setting.
 
@@ -63,6 +67,8 @@ def find(groups: Groups) -> list[Found | None]:
         np.sum(np.where(s, count, 0.0), axis=-1)
         for s, (_, count) in zip(shown, groups, strict=True)
     )
+    for row in np.flatnonzero(uses == 0.0):
+        found[row] = Found(_NOTHING, None, GaussianParts(np.zeros(()), np.zeros(())))
     for row in np.flatnonzero((uses == 1.0) & ~gaussian.alone):
         for (mechanism, _), own in zip(groups, shown, strict=True):
             for k in np.flatnonzero(own[row]):
