@@ -69,9 +69,12 @@ def check(content: Any) -> Proof:
     stored = read(content)
     mechanism = spec.from_dict({"mechanism": stored.mechanism}, "certificate").mechanism
     fresh = again(stored, mechanism)
-    if fresh.verdict != stored.verdict or fresh.side != stored.side:
+    says, found = (" ".join(filter(None, (p.verdict, p.side))) for p in (stored, fresh))
+    if found != says:
+        raise RefusedCertificate(f"the certificate says {says}, computed again it is {found}")
+    if stored.verdict != "undecided" and stored.reason != "":
         raise RefusedCertificate(
-            f"the certificate says {stored.verdict}, computed again it is {fresh.verdict}"
+            f"the certificate has a reason why nothing was decided, computed again it is {found}"
         )
     low, high = stored.bracket
     if not (low <= fresh.bracket.lower and fresh.bracket.upper <= high):
@@ -79,7 +82,7 @@ def check(content: Any) -> Proof:
             f"the certificate's bracket [{low!r}, {high!r}] does not hold the one computed again,"
             f" [{fresh.bracket.lower!r}, {fresh.bracket.upper!r}]"
         )
-    if stored.excess > fresh.excess:
+    if not stored.excess <= fresh.excess:
         raise RefusedCertificate(
             f"the certificate's excess is {stored.excess!r}, computed again it is {fresh.excess!r}"
         )

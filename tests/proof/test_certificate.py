@@ -42,6 +42,9 @@ CHANGES = {
     "verdict": lambda c: c.update(verdict="refuted", side="upper"),
     "bracket": lambda c: c["bracket"].update(upper=c["bracket"]["lower"]),
     "excess": lambda c: c.update(excess=1.0),
+    "excess that is no number": lambda c: c.update(excess="nan"),
+    "side": lambda c: c.update(side="lower"),
+    "reason": lambda c: c.update(reason="the time was spent before a finer look was done"),
 }
 
 
