@@ -19,6 +19,7 @@ from ...pairs.table import Table
 from . import dyadic_sum
 
 _NEGLIGIBLE = 1e-45  # mass that may go to the infinities in one go
+_FAINT = 1e-304  # mass that has lost no digits where sums of products underflow
 _CORE = 512  # K, points of the finest level on either side
 _OCTAVE = 256  # M, points per octave; half of it where the sum is very wide
 _FINE = 90.0  # points per standard deviation of the body
@@ -192,6 +193,21 @@ def _trimmed(s: np.ndarray, p: np.ndarray, mean: float, tolerance: float):
     return p, minus, plus
 
 
+def _without_faint(p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same with outputs that may have lost digits to underflow taken for the commonest one,
+    which is a test like any other.
+    """
+    faint = np.minimum(p, q) < _FAINT
+    most = int(np.argmax(p))
+    if faint[most]:
+        return p, q
+    p, q = p.copy(), q.copy()
+    for masses in (p, q):
+        masses[most] += np.sum(masses[faint])
+        masses[faint] = 0.0
+    return p, q
+
+
 def attack_mean(plan: SumLayout, law: dyadic_sum.Law) -> Table:
     """A pair that an attack on one of many steps achieves: labels of the steps, added up.
 
@@ -215,6 +231,6 @@ def attack_mean(plan: SumLayout, law: dyadic_sum.Law) -> Table:
     total = dyadic_sum.power(Sum(law), number, join)
     _, (p, q) = total.law.flat()
     found = table.from_masses(
-        p, q / number, total.law.error + 2.0 * UNIT, total.law.apart + 2.0 * UNIT
+        *_without_faint(p, q / number), total.law.error + 2.0 * UNIT, total.law.apart + 2.0 * UNIT
     )
     return table.merged(found, plan.kept(found))

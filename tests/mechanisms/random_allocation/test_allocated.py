@@ -319,3 +319,22 @@ def test_tables_are_made_once():
     assert allocated._key(pair) == allocated._key(jaxgdp.Laplace(1.0).canonical())
     assert allocated._key(pair) != allocated._key(jaxgdp.Laplace(1.0 + 1e-15).canonical())
     assert one_of_any.ONE_SIDED > 500.0
+
+
+@pytest.mark.parametrize("adjacency", ["remove", "add"])
+def test_attack_counts_no_masses_that_underflow(adjacency):
+    """P- and Q-masses of 1e-320 have hardly a digit, and their ratio is no loss."""
+    response, steps, epsilon = 1.5288776616616327e-6, 2662, 1.1e-6
+    with mpmath.workdps(40):
+        growth, slope = (mpmath.exp(mpmath.mpf(x)) for x in (response, epsilon))
+        true, share = mpmath.mpf(0), 1 / (1 + growth)
+        for told in range(steps * 6 // 10, steps + 1):
+            p = mpmath.binomial(steps, told) * share**told * (1 - share) ** (steps - told)
+            q = p * (told * growth + (steps - told) / growth) / steps
+            true += max(q - slope * p if adjacency == "remove" else 0, 0)
+        for told in range(steps * 4 // 10 if adjacency == "add" else 0):
+            p = mpmath.binomial(steps, told) * share**told * (1 - share) ** (steps - told)
+            true += max(p - slope * p * (told * growth + (steps - told) / growth) / steps, 0)
+        run = allocation(mechanisms.RandomizedResponse(response), steps)
+        found = jaxgdp.measure(run, "delta", epsilon=epsilon, adjacency=adjacency).delta
+        assert found.lower <= true <= found.upper
