@@ -7,9 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..numerics.pytree import check_fields, pytree
+from ..numerics.errors import UNIT
+from ..numerics.pytree import check_fields, default, pytree
 from ..numerics.shapes import Parameter
 from ..numerics.validation import positive
+from ..pairs.known_curves import FiniteCurve
 from .base import EVERY_RECORD, Mechanism
 from .from_pmfs import FromPMFs
 from .randomized_response import RandomizedResponse
@@ -47,7 +49,7 @@ class DiscreteLaplace(Mechanism):
 
     def canonical(self) -> RandomizedResponse:
         """Binary randomized response at ε = 1/b."""
-        return RandomizedResponse(1.0 / self.scale, np.full((), 2.0))
+        return ReciprocalResponse(1.0 / self.scale, np.full((), 2.0), self.scale)
 
     def replace_one(self) -> FromPMFs:
         """Replacing a record moves the query by up to 2.
@@ -60,3 +62,33 @@ class DiscreteLaplace(Mechanism):
             / (1.0 + r)[..., None]
         )
         return FromPMFs(p, p[..., ::-1])
+
+
+@pytree
+@dataclass(frozen=True)
+class ReciprocalResponse(RandomizedResponse):
+    """Binary randomized response at ε = 1/b, which is no double as a rule; not checked.
+
+    Attributes:
+        reciprocal: b.
+    """
+
+    reciprocal: Parameter = default(1.0)
+
+    def __post_init__(self) -> None:
+        """Nothing: b was checked."""
+
+    def known_curve(self) -> FiniteCurve:
+        """The atoms at ∓1/b, with what the double next to it leaves."""
+        loss, log_p = self._atoms(np.asarray(self.epsilon, float))
+        with np.errstate(over="ignore"):
+            rest = float(1.0 / np.longdouble(self.reciprocal) - np.longdouble(self.epsilon))
+        unit = 2.0 * float(np.finfo(np.longdouble).eps)
+        return FiniteCurve.of_atoms(
+            loss,
+            log_p,
+            log_p[::-1],
+            mass_error=20.0 * UNIT,
+            loss_error=unit * np.abs(loss),
+            loss_rest=rest * np.sign(loss),
+        )

@@ -297,6 +297,8 @@ class _Search:
                     continue
                 reason = str(error)
                 break
+            # (where a closed form could not be read, a law was composed after all)
+            variance = variance or look.variance
             last = (look, variance, finer)
             found = self.proof(*last)
             if found.verdict != "undecided":

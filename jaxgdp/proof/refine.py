@@ -214,7 +214,7 @@ class Finder:
                 except NotDecidable:
                     if self.listed:
                         raise
-                    self.exact, variance = False, _FALLBACK * self.variance
+                    self.exact, variance = False, variance or _FALLBACK * self.variance
                     found = self._composed(bits, variance, deadline, finer)
             else:
                 found = self._composed(bits, variance, deadline, finer)

@@ -143,3 +143,27 @@ def test_largest_loss_of_a_faint_pair_is_rounded_up():
             found = jaxgdp.epsilon(run, delta=6.4e-25, adjacency="add")
             exact = uses * swapped + mp.log1p(mpf("-6.4e-25"))
             assert found.lower <= exact <= found.upper
+
+
+@pytest.mark.parametrize("scale", [3.0, 16.416456552909207, 0.13877265, 43.0])
+@pytest.mark.parametrize("uses", [1, 3])
+def test_discrete_laplace_has_the_reciprocal_of_its_scale_as_loss(scale, uses):
+    """1/b is no double: next to the largest loss δ is the difference of both."""
+    with mp.workdps(60):
+        loss = 1 / mpf(scale)
+        top = float(uses * loss)
+        for epsilon in (top, float(np.nextafter(top, 0.0)), top * (1.0 - 1e-12)):
+            gap = uses * loss - mpf(epsilon)
+            share = (1 / (1 + mp.exp(-loss))) ** uses
+            exact = max(-mp.expm1(-gap), mpf(0)) * share
+            found = jaxgdp.delta(
+                jaxgdp.compose([(jaxgdp.DiscreteLaplace(scale), uses)]), epsilon=epsilon
+            )
+            assert found.lower <= exact <= found.upper
+
+
+def test_masses_next_to_one_at_infinity_are_composed():
+    faint = jaxgdp.FromPMFs([0.0, 1.0], [1.0, 2.1612068e-271])
+    found = jaxgdp.delta(jaxgdp.compose([(faint, 30)]), epsilon=0.01, adjacency="remove")
+    assert found.lower > 1.0 - 1e-9
+    assert found.upper == 1.0

@@ -339,6 +339,13 @@ def test_faint_outputs_of_large_losses_make_no_long_lattice():
     assert time.thread_time() - started < 20.0
 
 
+def test_single_use_without_a_closed_form_is_looked_at_finer_and_finer():
+    run, floor = jaxgdp.SubsampledGaussian(0.01510098, 5.97414532e-06), 0.25672321545428783
+    found = jaxgdp.prove(run, "regret", (0.0, 1e-9), fpr_floor=floor, max_seconds=2)
+    assert found.verdict == "undecided"
+    assert found.bracket.upper < 1e-5
+
+
 @pytest.mark.nightly
 def test_many_claims_about_rare_steps_are_looked_at_as_finely_as_one():
     run = jaxgdp.dpsgd(0.4, 1e-5, 10_000)

@@ -165,7 +165,10 @@ def _any_of(log_mass: float, uses: int) -> _Mass:
     if log_mass < _NEGLIGIBLE:
         found = log_mass + math.log(uses)
     elif log_mass < 0.0:
-        found = math.log(-math.expm1(uses * math.log1p(-math.exp(log_mass))))
+        # (what a mass leaves, from its log where it is next to 1)
+        large = log_mass > -math.log(2.0)
+        rest = math.log(-math.expm1(log_mass)) if large else math.log1p(-math.exp(log_mass))
+        found = math.log(-math.expm1(uses * rest))
     else:
         found = 0.0
     return _Mass(found, UNIT * (4.0 * abs(log_mass) + 2.0 * abs(found) + 24.0))
