@@ -26,7 +26,7 @@ from .runs import BY_NAME, Geometric, Runs
 
 _LAWS = ", ".join(f"jaxgdp.runs.{name}" for name in BY_NAME)
 # made from a certified curve: a second or so each
-_TABLES, _RUNS = Recent(most=2**27), Recent(most=2**25)
+_TABLES, _RUNS, _TOGETHER = Recent(most=2**27), Recent(most=2**25), Recent(most=2**24)
 
 
 @pytree
@@ -225,19 +225,20 @@ def _key(*parts: Composition | Runs) -> tuple:
     )
 
 
-def _one_run(composition: Composition) -> tuple[profile_table.Profile, selection_tables.Cells]:
-    """What one run shows at most, and a pair that it shows."""
-    curve = CertifiedCurve(composition)
-    return profile_table.follow(curve.deltas), selection_tables.achieved_cells(curve)
-
-
 def _made(composition: Composition, runs: Runs) -> tuple[Table, list[Table]]:
     """A table from above and one from below for each attack."""
-    profile, cells = _RUNS.get(_key(composition), lambda: _one_run(composition))
+    curve = CertifiedCurve(composition)
+    profile, cells = _RUNS.get(
+        _key(composition),
+        lambda: (profile_table.follow(curve.deltas), selection_tables.achieved_cells(curve)),
+    )
     together = None
     if np.isfinite(runs.most()):
+        # (nothing but a bound from above is asked of all runs)
         every = compose([(composition, runs.most())])
-        together = _RUNS.get(_key(every), lambda: _one_run(every))[0]
+        together = _TOGETHER.get(
+            _key(every), lambda: profile_table.follow(CertifiedCurve(every).deltas)
+        )
     above = selection_tables.dominating_table(profile, runs, together)
     below = [selection_tables.attack_table(cells, runs, level, order) for order, level in _ATTACKS]
     return above, below
