@@ -27,11 +27,28 @@ _MOST = 1024  # numbers of jumps that are looked at
 
 
 class SampledRun(NamedTuple):
-    """T steps of N(0, σ²) against (1 − p)·N(0, σ²) + p·N(1, σ²)."""
+    """T steps of N(0, σ²) against (1 − p)·N(0, σ²) + p·N(1, σ²).
+
+    Attributes:
+        sigma, p, steps: σ, p and T.
+        q: 1 − p where that is known better than from p as a double.
+    """
 
     sigma: float
     p: float
     steps: float
+    q: float | None = None
+
+    @property
+    def log_p(self) -> float:
+        """log p."""
+        return float(np.log(self.p) if self.q is None or self.q > 0.5 else np.log1p(-self.q))
+
+    @property
+    def log_q(self) -> float:
+        """log(1 − p)."""
+        with np.errstate(divide="ignore"):
+            return float(np.log1p(-self.p) if self.q is None or self.p < 0.5 else np.log(self.q))
 
 
 class Jumps(NamedTuple):
@@ -76,7 +93,8 @@ def jumps_of_shifts(
 
     def run(at: int, size: float) -> SampledRun:
         still, some = w[:at].sum(), w[at:].sum()
-        return SampledRun(sigma / size, min(float(some if some < 0.5 else 1.0 - still), 1.0), steps)
+        p = float(some if some < 0.5 else 1.0 - still)
+        return SampledRun(sigma / size, min(p, 1.0), steps, float(still))
 
     sizes = np.unique(moved[np.unique(c[moved], return_index=True)[1]])
     sizes = sizes[np.unique(np.rint(np.linspace(0, len(sizes) - 1, _MOST_SIZES)).astype(int))]
@@ -92,15 +110,15 @@ class Counts(NamedTuple):
     log_rest: float
 
 
-def counts(steps: float, log_p: float) -> Counts:
+def counts(steps: float, log_p: float, log_q: float | None = None) -> Counts:
     """Of so many tries with probability p of at most MOST_JUMPS expected, up to where little is
-    left.
+    left; ``log_q`` is log(1 − p) where that is known better than from p.
 
     C(T, j) is a product of j quotients, and the rest is at most a geometric series.
 
     Method: docs/method/limit.md#counted-jumps
     """
-    log_q = float(log1mexp(log_p))
+    log_q = float(log1mexp(log_p)) if log_q is None else log_q
     mean = steps * np.exp(log_p)
     last = int(min(steps, mean + 40.0 + 9.0 * np.sqrt(mean), _MOST))
     number = np.arange(last + 1.0)
@@ -158,7 +176,7 @@ def profile(run: SampledRun, thresholds: Float[Array, " thresholds"]) -> Profile
 
     Method: docs/method/limit.md#counted-jumps
     """
-    found = counts(run.steps, float(np.log(run.p)))
+    found = counts(run.steps, run.log_p, run.log_q)
     # (few jumps show less than more: those that are hardly ever as few are taken for more)
     mean = run.p * run.steps
     first = int(min(max(mean - 10.0 * np.sqrt(mean), 0.0), len(found.log_mass) - 1.0))
@@ -219,10 +237,8 @@ def achieved_tests(
     minus: list[Test] = []
     for z in places:
         absent = float(log_ndtr(-z))
-        present = np.log(run.p) + float(log_ndtr(1.0 / run.sigma - z))
-        present = (
-            float(np.logaddexp(np.log1p(-run.p) + absent, present)) if run.p < 1.0 else present
-        )
+        present = run.log_p + float(log_ndtr(1.0 / run.sigma - z))
+        present = float(np.logaddexp(run.log_q + absent, present))
         if not run.steps * np.exp(max(absent, present)) <= MOST_JUMPS:
             continue
         null, other = (_tests(counts(run.steps, a), number) for a in (absent, present))

@@ -47,11 +47,11 @@ def located(run: SampledRun) -> Located | None:
 
     Method: docs/method/limit.md#located-jumps
     """
-    found = counts(run.steps, float(np.log(run.p)))
+    found = counts(run.steps, run.log_p, run.log_q)
     number = np.arange(1.0, len(found.log_mass))
-    if run.p >= 1.0 or not len(number):
+    if run.log_q == -np.inf or not len(number):
         return None
-    shift = number * np.log(run.p) + (run.steps - number) * np.log1p(-run.p)
+    shift = number * run.log_p + (run.steps - number) * run.log_q
     return Located(run, found, np.sqrt(number) / run.sigma, shift, -shift)
 
 
@@ -74,11 +74,12 @@ def profile(terms: Located, thresholds: Float[Array, " thresholds"]) -> Profile:
 
 def _near(run: SampledRun, terms: Located, thresholds: Array, part: float) -> Profile:
     """The bounds with outputs within such a part of 1/(2σ) deviations."""
-    deviation, p, number = terms.deviation, run.p, np.arange(1.0, len(terms.shift) + 1.0)
+    deviation, number = terms.deviation, np.arange(1.0, len(terms.shift) + 1.0)
+    odds = np.exp(run.log_q - run.log_p)
     fade = np.exp(-0.5 * (1.0 - part) / run.sigma / run.sigma * (1.0 - _ROUNDED))
-    more = (number * (1.0 - p) / p + (run.steps - number) * p / (1.0 - p)) * fade
+    more = (number * odds + (run.steps - number) / odds) * fade
     # (the loss without any step with the record is at most that)
-    none = run.steps * (p / (1.0 - p) * fade * (1.0 + _ROUNDED) + np.log1p(-p) * (1.0 - _ROUNDED))
+    none = run.steps * (fade / odds * (1.0 + _ROUNDED) + run.log_q * (1.0 - _ROUNDED))
     t = thresholds[:, None]
     # (δ falls as ε grows: whatever is rounded, ε is taken for less)
     size = t + terms.size + more + deviation * deviation

@@ -204,8 +204,9 @@ def test_sizes_of_shifts_bound_a_mixture():
     """Larger shifts are more than one size, smaller ones less; orders and zeros do not count."""
     shifts, weights = np.array([2.0, 0.0, 1.0, 5.0]), np.array([0.1, 0.6, 0.3, 0.0])
     jumps = counted_jumps.jumps_of_shifts(0.1, shifts, weights, 7.0)
-    assert jumps.above == pytest.approx((0.05, 0.4, 7.0), rel=1e-15)
-    assert np.allclose(jumps.below, [(0.1, 0.4, 7.0), (0.05, 0.1, 7.0)], rtol=1e-15)
+    assert jumps.above == pytest.approx((0.05, 0.4, 7.0, 0.6), rel=1e-15)
+    below = [(0.1, 0.4, 7.0, 0.6), (0.05, 0.1, 7.0, 0.9)]
+    assert np.allclose(jumps.below, below, rtol=1e-15)
     assert counted_jumps.jumps_of_shifts(0.1, shifts, [0.0, 1.0, 0.0, 0.0], 7.0) is None
 
 
