@@ -49,6 +49,11 @@ def _module(name, variable):
     return module
 
 
+def _listed(case):
+    """Tests of a class: releases and their heads have different ones."""
+    return unittest.defaultTestLoader.loadTestsFromTestCase(case).countTestCases()
+
+
 def _falls(case):
     """Name and last line of every test of a class that falls, and how many there are."""
     result = unittest.TestResult()
@@ -68,7 +73,8 @@ def test_pld_accountants_of_dp_accounting_have_reasons_where_they_differ(monkeyp
     suite = _module("pld_privacy_accountant_test", "JAXGDP_PLD_ACCOUNTANT_TEST")
     number, falls = _falls(suite.PldPrivacyAccountantTest)
     unexplained = [one for one in falls if not any(word in one for word in PLD_REASONS)]
-    assert number >= 75 and len(falls) <= 10 and not unexplained, unexplained
+    assert number == _listed(suite.PldPrivacyAccountantTest) > 0
+    assert len(falls) <= number // 7 and not unexplained, unexplained
 
 
 def test_accounting_of_jax_privacy_has_reasons_where_it_differs(monkeypatch):
@@ -83,4 +89,5 @@ def test_accounting_of_jax_privacy_has_reasons_where_it_differs(monkeypatch):
     suite = _module("accounting_test", "JAXGDP_JAX_PRIVACY_ACCOUNTING_TEST")
     number, falls = _falls(suite.AccountingTest)
     unexplained = [one for one in falls if not any(w in one for w in JAX_PRIVACY_REASONS)]
-    assert number >= 20 and len(falls) <= 5 and not unexplained, unexplained
+    assert number == _listed(suite.AccountingTest) > 0
+    assert len(falls) <= number // 4 and not unexplained, unexplained
