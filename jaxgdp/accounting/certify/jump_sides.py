@@ -18,7 +18,7 @@ from .normal_curve import Profile, profile_half, row
 from .vertices import Vertices
 
 
-def _best(tests: list[Test]) -> Vertices:
+def best(tests: list[Test]) -> Vertices:
     """Tests of which none of a smaller FPR has a larger TPR, from the largest FPR on."""
     log_alpha, log_tpr, log_beta = (
         (np.concatenate(column) for column in zip(*tests, strict=True))
@@ -73,7 +73,7 @@ def both_sides(
     tests = [counted_jumps.achieved_tests(run, places(run), number) for run in jumps.below]
     each = filter(None, map(located_jumps.located, jumps.below))
     tests += [located_jumps.achieved_tests(terms, thresholds) for terms in each]
-    plus, minus = (_best([test for side in tests for test in side[k]]) for k in (0, 1))
+    plus, minus = (best([test for side in tests for test in side[k]]) for k in (0, 1))
     upper_plus, upper_minus, below_plus, below_minus = padded(
         [above_plus, above_minus, plus, minus]
     )

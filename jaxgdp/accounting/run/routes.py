@@ -17,7 +17,7 @@ from ...numerics.precision import with_float64
 from ...numerics.shapes import Array
 from ..certify import closed_forms
 from ..question import Answer, Question
-from . import by_share, executors, without_lattice
+from . import by_far_shifts, by_share, executors, without_lattice
 from .engine import MAX_SIZE, Engine
 from .executors import Executor
 from .rows import take
@@ -50,7 +50,8 @@ def answer(
     jumps = left & without_lattice.jumps_tell(groups, question)
     helped = left & ~jumps & without_lattice.jumps_help(groups, question)
     long = without_lattice.served(groups, left & ~jumps & ~seldom)
-    if np.all(left) and not np.any(long.tried | jumps | helped | seldom):
+    far = left & by_far_shifts.served(groups, question)
+    if np.all(left) and not np.any(long.tried | jumps | helped | seldom | far):
         return _by_lattices(groups, question, progress, max_size, executor)
     # a curve in closed form needs no lattice, nor do most very long runs
     found = RunningBrackets(number, question)
@@ -65,7 +66,8 @@ def answer(
     if len(rows):
         found.put(rows, by_share.answer(groups, rows, question.take(rows, number)))
         left[rows] = _wide(found, question, rows) & (not question.keep)
-    rows = np.flatnonzero(long.hopeless if question.keep else long.tried)
+    _by_far_shifts(groups, question, found, far, left)
+    rows = np.flatnonzero((long.hopeless if question.keep else long.tried) & left)
     if len(rows):
         found.put(rows, without_lattice.answer(groups, rows, question.take(rows, number)))
         left[rows] = _wide(found, question, rows) & ~long.hopeless[rows]
@@ -86,6 +88,17 @@ def answer(
 def _wide(found: RunningBrackets, question: Question, rows: Array) -> Array:
     """Whether settings have a number that is wider than asked."""
     return ~np.all(found.width_over_promise(question.rtol, rows) <= 1.0, axis=0)
+
+
+def _by_far_shifts(
+    groups: tuple, question: Question, found: RunningBrackets, far: Array, left: Array
+) -> None:
+    """Narrow brackets of settings with shifts that are far, and mark those that are left, in
+    place."""
+    for row in map(int, np.flatnonzero(far & left)):
+        own = question.take(np.array([row]), len(left))
+        by_far_shifts.narrow(groups, row, own, found, answer)
+        left[row] = _wide(found, question, np.array([row]))[0]
 
 
 def _narrow_by_steps(
