@@ -274,6 +274,17 @@ class Mechanism:
         """Whether the class has loss bounds of its own."""
         return cls.loss_bounds is not Mechanism.loss_bounds
 
+    def finite_loss_bounds(self) -> tuple[Array, Array]:
+        """Smallest and largest finite loss of the pair that the cells are of, rounded outward; what
+        the mechanism itself loses beyond is at infinities there.
+        """
+        return self.loss_bounds()
+
+    @classmethod
+    def ends(cls) -> bool:
+        """Whether the class has such bounds."""
+        return cls.bounded() or cls.finite_loss_bounds is not Mechanism.finite_loss_bounds
+
     def largest_losses(self) -> tuple[Array, Array]:
         """A loss that the pair, and one that the swapped pair, never exceeds, not even at +∞; ∞
         where there is none.

@@ -135,7 +135,7 @@ class BracketedPair(Mechanism):
         """The pair that the attack of the lower side is run on."""
         return AttackPair(self.attack_loss, self.attack_p, self.attack_q, self.attack_uncertain)
 
-    def loss_bounds(self):
+    def finite_loss_bounds(self):
         """Smallest and largest finite loss of the dominating pair, whose masses may be off."""
         real = self.log_p > -xp.inf
         low = xp.min(xp.where(real, self.loss, xp.inf))

@@ -15,7 +15,7 @@ from .vertices import Vertices
 
 def has_curve_end(groups: Groups) -> bool:
     """Whether a composition has a largest loss or mass at +∞ that is known of its class."""
-    return any(mechanism.atomic or mechanism.bounded() for mechanism, _ in groups)
+    return any(mechanism.atomic or mechanism.ends() for mechanism, _ in groups)
 
 
 def infinity_mass(
@@ -45,7 +45,7 @@ def with_curve_end(
     """Dominating vertices with what is known of the end of the curve."""
     if not has_curve_end(groups):
         return above
-    if not any(m.bounded() for m, _ in groups):
+    if not any(m.ends() for m, _ in groups):
         return above._replace(top=xp.asarray(xp.inf), log_infinity_mass=log_infinity_mass)
     return _end_at(above, _largest(groups, reverse), log_infinity_mass)
 
@@ -53,7 +53,7 @@ def with_curve_end(
 def _largest(groups: Groups, reverse: Bool[Array, ""] | bool) -> Float[Array, ""]:
     """Largest composed loss, rounded up."""
     ends = [
-        xp.sum(uses[:, None] * xp.vmap(lambda m: xp.stack(m.loss_bounds()))(m), axis=0)
+        xp.sum(uses[:, None] * xp.vmap(lambda m: xp.stack(m.finite_loss_bounds()))(m), axis=0)
         for m, uses in groups
     ]
     low, high = functools.reduce(operator.add, ends)
