@@ -278,7 +278,7 @@ def test_bad_toml(tmp_path, text, message, monkeypatch):
 
 BAD_JSON = [
     ('{"mechanism": [}', "bad.json, line 1, column 16: Expecting value"),
-    ('{"mechanism":\n [{"type": "Gaussian"},\n]}', "bad.json, line 3, column 1"),
+    ('{"mechanism":\n [{"type": "Gaussian"},\n]}', r"bad.json, line (3, column 1|2, column 23)\b"),
     ("[]", "bad.json: must hold a table of keys, got list"),
     ('{"mechanism": {}}', "mechanism must be a list"),
     (

@@ -28,9 +28,11 @@ from jaxgdp.targets import REGISTRY, Mu
 def fresh(monkeypatch):
     """Commands whose options are made again, in this test and after it."""
     monkeypatch.setenv("JAXGDP_NO_CACHE", "1")
-    for command in COMMANDS.values():
+    for name, command in COMMANDS.items():
         module = sys.modules[command.callback.__module__]
-        monkeypatch.setattr(command, "make", getattr(module, "_options", command.make))
+        # (a file's options are those of the command that is named like it)
+        if module.__name__ == f"jaxgdp.cli.{name}" and hasattr(module, "_options"):
+            monkeypatch.setattr(command, "make", module._options)
     yield
 
 

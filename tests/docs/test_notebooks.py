@@ -17,6 +17,7 @@ FOLDER = Path(__file__).parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-+]?\d+)?", re.I)
 _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
+_VERSION = re.compile(r'"(jax|numpy|scipy|python)": "[\d.]+"')
 
 
 def runner():
@@ -42,9 +43,9 @@ def outputs(book):
 
 def agree(stored: str, fresh: str, rtol=1e-6) -> bool:
     """The same words, and numbers that differ by no more than another machine's rounding does; of
-    whatever date.
+    whatever date and with whatever versions of other packages.
     """
-    stored, fresh = _DATE.sub("date", stored), _DATE.sub("date", fresh)
+    stored, fresh = (_VERSION.sub(r"\1", _DATE.sub("date", text)) for text in (stored, fresh))
     a, b = _NUMBER.findall(stored), _NUMBER.findall(fresh)
     if _NUMBER.sub("#", stored).split() != _NUMBER.sub("#", fresh).split() or len(a) != len(b):
         return False

@@ -22,4 +22,4 @@ def test_usual_settings_do_not_warn():
 
 def test_rate_above_1_by_rounding_says_so():
     with pytest.raises(ValueError, match=r"got 1\.0000000000000002, 1 but for the rounding"):
-        jaxgdp.dpsgd(1.0, sum([1 / 9] * 9), 3)
+        jaxgdp.dpsgd(1.0, 1.0 + 2.0**-52, 3)

@@ -35,7 +35,7 @@ def _mu(mechanism, run, monkeypatch):
 @pytest.mark.parametrize("name", SETTINGS)
 def test_rows_together_answer_as_one_by_one(name, monkeypatch):
     one, many = (_mu(composition(name), run, monkeypatch) for run in (_one_by_one, _strictly))
-    # (a sum over rows may be in another order, and where a lower side is highest is as flat as that)
+    # (sums over rows may be in another order, and a lower side is flat where it is highest)
     for a, b in zip(one, many, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5)
 
