@@ -26,6 +26,8 @@ _THOROUGH: dict[str, Any] = {
 # … and no optimisation, where a program runs a few times for milliseconds: a third of the time for
 # compiling is left
 _QUICK: dict[str, Any] = _THOROUGH | {"xla_backend_optimization_level": 0}
+# to try several ways of each product of matrices on a GPU takes most of the time of compiling
+_ACCELERATOR: dict[str, Any] = {"xla_gpu_autotune_level": 0}
 _ENVIRONMENT = "JAXGDP_COMPILE"
 # two tasks that first call a program at the same time must share what is compiled
 _MADE_ONCE = threading.Lock()
@@ -58,9 +60,8 @@ def compiler_options(quickly: bool = False) -> dict[str, Any]:
 
 @functools.cache
 def _options_known(quickly: bool) -> dict[str, Any]:
-    if jax.default_backend() != "cpu":
-        return {}
-    options = _QUICK if quickly else _THOROUGH
+    of_cpu = _QUICK if quickly else _THOROUGH
+    options = of_cpu if jax.default_backend() == "cpu" else _ACCELERATOR
     if _known(options):
         return options
     return {name: value for name, value in options.items() if _known({name: value})}

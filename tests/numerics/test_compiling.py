@@ -33,9 +33,9 @@ def test_options_change_nothing_but_the_compiler(monkeypatch, options, quickly):
 def test_option_that_the_compiler_does_not_know_is_left_out(monkeypatch):
     known = compiling.compiler_options()
     compiling._options_known.cache_clear()
-    monkeypatch.setattr(
-        compiling, "_THOROUGH", compiling._THOROUGH | {"xla_cpu_no_such_option": True}
-    )
+    for name in ("_THOROUGH", "_ACCELERATOR"):
+        options = getattr(compiling, name) | {"xla_no_such_option": True}
+        monkeypatch.setattr(compiling, name, options)
     assert compiling.compiler_options() == known
     assert compiling.Program(lambda x: x + 1)(1.0) == 2.0
 

@@ -19,7 +19,8 @@ class Executor(Protocol):
     Attributes:
         name: "eager", "compiled", "product" or "float32".
         padded: whether chunks should all have the same size.
-        devices: over how many devices it spreads a chunk.
+        chunks: how many chunks of a lattice it works on at once: one on each device, or as many as
+            accelerators have memory for.
         log_noise: log of how many times larger its noise is than that of doubles; decides how
             strongly laws are tilted.
     """
@@ -29,7 +30,7 @@ class Executor(Protocol):
     log_noise: float
 
     @property
-    def devices(self) -> int: ...
+    def chunks(self) -> int: ...
 
     def parts(self, groups: Groups) -> Any:
         """``curve.gaussian_parts`` of every setting."""
