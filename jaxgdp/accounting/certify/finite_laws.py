@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ from .vertices import Vertices
 _SMALL = 20.0  # ε up to which it pays to look at both rates together
 _LEAST = -600.0  # log of a TPR below which it is not looked at as a number
 _REST = np.log(0.05)  # of a TPR of 0.95: FNRs below are sums of their own
+_ROUNDED = 8.0  # units of what a mass is read from, its log, that of the other law and their ratio
+_ENOUGH = 1.0 + 1e-9  # times a bound of up to a million additions
 _SIDE = 0.05  # nats below 0 from which on thresholds of an attack are looked at
 # rows of vertices have this length, or so many times it: readings are compiled once for each
 _SHORTEST, _LONGER = 1024, 2
@@ -38,7 +41,7 @@ def attack_curve(
 
     Method: docs/method/attack.md#family
     """
-    plus, minus = padded(_both(_attack, loss, log_p, log_q, error, 2.0 * error))
+    plus, minus = padded(_both(_attack, Columns(loss, log_p, log_q, error, 2.0 * error)))
     unknown = plus._replace(
         used=np.zeros_like(plus.used),
         above_noise=np.zeros_like(plus.above_noise),
@@ -79,6 +82,8 @@ class Columns(NamedTuple):
         loss, log_p, log_q: log Q/P, log P and log Q of the outcomes, in any order.
         error: bound on the relative error of any mass.
         near: of the ratio of both masses of an outcome, beside ``error``.
+        most_off: bounds on what ``near`` makes of any sum of P-masses, and of Q-masses.
+        rounded: absolute values of what else logs and losses are made of, summed up.
     """
 
     loss: Float[Array, " atoms"]
@@ -86,6 +91,33 @@ class Columns(NamedTuple):
     log_q: Float[Array, " atoms"]
     error: Array | float
     near: Array | float
+    most_off: tuple[float, float] = (math.inf, math.inf)
+    rounded: float = 0.0
+
+
+class _Off(NamedTuple):
+    """How far rates may be off.
+
+    Attributes:
+        log_rate: the log of each rate by itself.
+        near: sums of masses, relative, but for what both laws share.
+        most: bounds on what ``near`` makes of any sum of P-masses, and of Q-masses.
+        units: relative, each mass of an outcome by rounding, shape (outcomes,) or none.
+    """
+
+    log_rate: float
+    near: float
+    most: tuple[float, float] = (math.inf, math.inf)
+    units: Array | float = 0.0
+
+    def reversed(self) -> _Off:
+        """In the other order."""
+        units = self.units[::-1] if isinstance(self.units, np.ndarray) else self.units
+        return self._replace(most=self.most[::-1], units=units)
+
+    def part(self, start: int) -> Array | float:
+        """Units of the outcomes from a place on."""
+        return self.units[start:] if isinstance(self.units, np.ndarray) else self.units
 
 
 def halves(above: Columns, infinite: tuple[float, float], below: Columns) -> list[Vertices]:
@@ -98,9 +130,9 @@ def halves(above: Columns, infinite: tuple[float, float], below: Columns) -> lis
 
     Method: docs/method/reading.md#together
     """
-    upper = _both(_dominating, *above, infinite)
+    upper = _both(_dominating, above, infinite)
     most = min(_advantage(half) for half in upper)
-    return upper + _both(_attack, *below, most)
+    return upper + _both(_attack, below, most)
 
 
 def finite_curve(known: FiniteCurve, parts: GaussianParts) -> Curve:
@@ -118,12 +150,12 @@ def finite_curve(known: FiniteCurve, parts: GaussianParts) -> Curve:
         deepest = float(max(np.max(np.abs(pair.log_p)), np.max(np.abs(pair.log_q))))
         near = float(np.max(pair.loss_error)) + (2.0 * len(pair.loss) + PAIRWISE) * UNIT
         slack = near + pair.mass_error + (len(pair.loss) + PAIRWISE) * (deepest + 4.0) * UNIT
-        slacks = float(np.log1p(slack)), float(np.log1p(near + (deepest + 4.0) * 8.0 * UNIT))
+        off = _Off(float(np.log1p(slack)), float(np.log1p(near + (deepest + 4.0) * 8.0 * UNIT)))
         columns = pair.loss, pair.log_p, pair.log_q
         # (that of a single use is known as it was given, so that one δ can be told from another)
         infinite = np.logaddexp(pair.log_q_plus, pair.log_unlisted)
-        upper.append(_dominating(*columns, *slacks, float(infinite), pair.loss_error))
-        lower.append(_attack(*_with_end(pair), *slacks))
+        upper.append(_dominating(*columns, off, float(infinite), pair.loss_error))
+        lower.append(_attack(*_with_end(pair), off))
     return Curve(*padded(upper + lower), *parts)
 
 
@@ -145,27 +177,24 @@ def _advantage(half: Vertices) -> float:
 
 
 def _both(
-    half: Callable[..., Vertices],
-    loss: Float[Array, " atoms"],
-    log_p: Float[Array, " atoms"],
-    log_q: Float[Array, " atoms"],
-    error: Array | float,
-    apart: Array | float,
-    *others: float | tuple[float, float],
+    half: Callable[..., Vertices], law: Columns, *others: float | tuple[float, float]
 ) -> list[Vertices]:
     """Both halves of a finite pair's curve; ``others``: what else each half takes."""
-    real = np.isfinite(log_p) & np.isfinite(log_q)
-    order = np.argsort(loss[real], kind="stable")
-    loss, log_p, log_q = (a[real][order] for a in (loss, log_p, log_q))
+    real = np.isfinite(law.log_p) & np.isfinite(law.log_q)
+    order = np.argsort(law.loss[real], kind="stable")
+    loss, log_p, log_q = (a[real][order] for a in (law.loss, law.log_p, law.log_q))
     # every addition is rounded in units of its log, which is at most that of the smallest mass
-    deepest = float(max(np.max(np.abs(log_p)), np.max(np.abs(log_q))))
+    deepest = float(max(np.max(np.abs(log_p)), np.max(np.abs(log_q)), law.rounded))
     sums = (len(loss) + 4.0) * (deepest + 4.0) * UNIT
-    slacks = float(np.log1p(error + apart + sums)), float(np.log1p(apart + sums))
+    units = _ROUNDED * UNIT * (np.abs(log_p) + np.abs(log_q) + np.abs(loss) + law.rounded + 4.0)
+    slack = float(np.log1p(law.error + law.near + sums))
+    off = _Off(slack, float(np.log1p(law.near)), law.most_off, units)
     first, second = (
         zip(*(np.broadcast_to(other, 2) for other in others), strict=True) if others else ((), ())
     )
-    plus = half(loss, log_p, log_q, *slacks, *first)
-    return [plus, half(-loss[::-1], log_q[::-1], log_p[::-1], *slacks, *second)]
+    plus = half(loss, log_p, log_q, off, *first)
+    minus = half(-loss[::-1], log_q[::-1], log_p[::-1], off.reversed(), *second)
+    return [plus, minus]
 
 
 def _up(log_mass: Float[Array, " atoms"]) -> Float[Array, " atoms"]:
@@ -173,11 +202,39 @@ def _up(log_mass: Float[Array, " atoms"]) -> Float[Array, " atoms"]:
     return np.logaddexp.accumulate(log_mass[::-1])[::-1]
 
 
-def _sums(log_mass: Float[Array, " atoms"]) -> Float[Array, " atoms"]:
-    """The masses from each place on, as numbers: one unit for each addition, however small the
-    masses are (logs of sums are rounded in units of their size). Right above e^_LEAST.
-    """
-    return np.cumsum(np.exp(log_mass[::-1]))[::-1]
+class _Sums(NamedTuple):
+    """Masses from each place on, as numbers, and by how much they may be off."""
+
+    value: Float[Array, " atoms"]
+    off: Float[Array, " atoms"]
+
+    @classmethod
+    def of(cls, log_mass: Float[Array, " atoms"], off: _Off, units: Array | float, law: int):
+        """With what rounding and ``near`` make of them; right above e^_LEAST.
+
+        Logs of sums are rounded in units of their size, and a sum in one unit for each addition:
+        the errors of the additions are found, which is exact, and added up on their own (Ogita,
+        Rump & Oishi 2005, Algorithm 4.3).
+
+        Args:
+            log_mass: logs of the masses.
+            off: how far these may be off, and ``units`` for each of them.
+            law: 0 for masses of P, 1 for those of Q.
+
+        Method: docs/method/reading.md#together
+        """
+        mass = np.exp(log_mass[::-1])
+        total = np.cumsum(mass)
+        before = np.append(0.0, total[:-1])
+        added = total - before
+        errors = (before - (total - added)) + (mass - added)
+        value = total + np.cumsum(errors)
+        rounded = (
+            _ENOUGH * np.cumsum(mass * np.broadcast_to(units, mass.shape)[::-1])
+            + 4.0 * UNIT * value
+        )
+        near = np.minimum(value * np.expm1(off.near), off.most[law])
+        return cls(value[::-1], (near + rounded)[::-1])
 
 
 def _vertices(
@@ -225,29 +282,31 @@ def _dominating(
     loss: Float[Array, " atoms"],
     log_p: Float[Array, " atoms"],
     log_q: Float[Array, " atoms"],
-    slack: float,
-    near: float,
+    off: _Off,
     infinite: float,
-    off: Array | float = 0.0,
+    beyond: Array | float = 0.0,
 ) -> Vertices:
     """Vertices at 0 and at all losses above it, but for the largest: there the curve ends. Rates
     are moved to the certified side.
 
-    ``slack`` moves the log of each rate by itself, as far as masses are uncertain. Where losses are
-    known to ``near``, both rates are uncertain together: every p·(e^loss − e^ε) is by a share of
-    itself, and so is δ(ε), the smaller one by far next to no privacy lost.
-    ``off``: by how much each loss may be larger, at most ``near``. Up to there an outcome counts:
-    what it adds to the line of uncertain rates is at least what it may add to δ.
+    ``off.log_rate`` moves the log of each rate by itself, as far as masses are uncertain. Where
+    losses are known to ``off.near``, both rates are uncertain together: every p·(e^loss − e^ε) is
+    by a share of itself, and so is δ(ε), the smaller one by far next to no privacy lost.
+    ``beyond``: by how much each loss may be larger, at most ``off.near``, or ``off.units``. Up to
+    there an outcome counts: what it adds to the line of uncertain rates is at least what it may add
+    to δ.
 
     Method: docs/method/reading.md#together
     """
     start = int(np.searchsorted(loss, 0.0, "right"))
-    ends = np.where(np.asarray(off) > 0.0, np.nextafter(loss + off, np.inf), loss)
+    beyond = np.maximum(beyond, off.units)
+    ends = np.where(beyond > 0.0, np.nextafter(loss + beyond, np.inf), loss)
     at = np.append(0.0, np.maximum.accumulate(ends[start:]))
     if start == len(loss):
         return _vertices(
             np.zeros(2), np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1, bool), 0.0, infinite
         )
+    slack = off.log_rate
     log_alpha = _up(log_p[start:]) - slack
     log_tpr = np.minimum(np.logaddexp(_up(log_q[start:]), infinite) + slack, 0.0)
     before = np.append(np.logaddexp.reduce(log_q[:start], initial=-np.inf), log_q[start:-1])
@@ -257,10 +316,14 @@ def _dominating(
     with np.errstate(divide="ignore"):
         log_tpr = np.where(small, np.log1p(-np.exp(log_beta)) * (1.0 - 4.0 * SPACING), log_tpr)
         log_beta = np.where(small, log_beta, np.log1p(-np.exp(log_tpr)) * (1.0 + 4.0 * SPACING))
+    units = off.part(start)
+    fpr, tpr = (_Sums.of(log[start:], off, units, law) for law, log in enumerate((log_p, log_q)))
+    # (no rate is smaller than those that lie beyond it)
+    alpha = np.maximum.accumulate(np.maximum(fpr.value - fpr.off, 0.0)[::-1])[::-1]
     with np.errstate(divide="ignore"):
-        sums = np.log(_sums(log_p[start:])) - near
-    together = np.where(sums > _LEAST, sums, log_alpha)
-    tpr = (_sums(log_q[start:]) + np.exp(infinite)) * np.exp(near)
+        together = np.where(fpr.value > np.exp(_LEAST), np.log(alpha), log_alpha)
+    tpr = tpr.value + tpr.off + _infinity(infinite, off)
+    tpr = np.minimum.accumulate(tpr)
     delta = np.maximum(tpr - np.exp(np.minimum(at[:-1], _SMALL) + together), 0.0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         tpr = np.log(tpr + np.expm1(slack) * delta) + 4.0 * SPACING
@@ -283,23 +346,30 @@ def _dominating(
     )
 
 
+def _infinity(log_mass: float, off: _Off) -> float:
+    """Mass at infinity, with what it may be off by."""
+    if log_mass == -np.inf:
+        return 0.0
+    return float(np.exp(log_mass + off.near + _ROUNDED * UNIT * (abs(log_mass) + 4.0)))
+
+
 def _attack(
     loss: Float[Array, " atoms"],
     log_p: Float[Array, " atoms"],
     log_q: Float[Array, " atoms"],
-    slack: float,
-    near: float,
+    off: _Off,
     most: float = 1.0,
 ) -> Vertices:
     """Tests "the loss is at least that of outcome k", rates moved to the certified side.
 
-    ``slack`` and ``near``: as for the other side. ``most``: the advantage is no larger; TPR − FPR
+    ``off``: as for the other side. ``most``: the advantage is no larger; TPR − FPR
     of any test is a sum of p·(e^loss − 1) over some outcomes, and so known to a share of twice
     that, and to one of the sum of their sizes.
 
     Method: docs/method/seldom.md#seldom-below
     Method: docs/method/reading.md#together
     """
+    slack = off.log_rate
     below = np.append(-np.inf, np.logaddexp.accumulate(log_q)[:-1])
     log_alpha = np.minimum(_up(log_p) + slack, 0.0)
     log_tpr, log_beta = np.minimum(_up(log_q) - slack, 0.0), np.minimum(below + slack, 0.0)
@@ -308,10 +378,11 @@ def _attack(
         log_tpr = np.where(log_beta < np.log(0.5), np.log1p(-np.exp(log_beta)) - slack, log_tpr)
         log_beta = np.where(log_beta < np.log(0.5), log_beta, np.log1p(-np.exp(log_tpr)) + slack)
         alpha, error = np.exp(log_alpha), np.expm1(slack)
-        tpr, fpr = _sums(log_q) * np.exp(-near), _sums(log_p) * np.exp(near)
+        fpr, tpr = (_Sums.of(log, off, off.units, law) for law, log in enumerate((log_p, log_q)))
+        gap, uncertain = tpr.value - fpr.value, tpr.off + fpr.off
         # (up to the first outcome with a loss below 0 their sizes add up to the difference itself)
-        size = np.where(loss >= 0.0, np.maximum(tpr - fpr, 0.0) + 4.0 * np.expm1(near) * tpr, 1.0)
-        gap = tpr - fpr - error * (1.0 + error) * np.minimum(2.0 * most, size)
+        size = np.where(loss >= 0.0, np.maximum(gap, 0.0) + 4.0 * uncertain, 1.0)
+        gap = gap - uncertain - error * (1.0 + error) * np.minimum(2.0 * most, size)
         # (the test that has this FPR: mixed with one that always rejects)
         gap = gap * (1.0 + alpha / (1.0 - alpha) * np.expm1(-2.0 * slack)) * (1.0 - 8.0 * SPACING)
         tpr = np.log(alpha + gap) - 4.0 * SPACING

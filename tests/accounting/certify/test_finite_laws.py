@@ -11,6 +11,7 @@ import pytest
 import jaxgdp
 from jaxgdp.accounting.certify import finite_laws
 from jaxgdp.mechanisms.bracketed_pair import BracketedPair
+from jaxgdp.numerics.errors import UNIT
 from jaxgdp.pairs.known_curves import FiniteCurve
 from jaxgdp.pairs.table import Table
 
@@ -136,6 +137,21 @@ def test_many_masses_that_vanish_beside_a_faint_one_add_up(share, spread):
         assert np.all(more >= 0)
         # (a test that is mixed with one that always rejects)
         assert np.all(rate(found[1]) <= tpr + more * (1 - tpr) / (1 - fpr))
+
+
+def test_sums_of_masses_hold_exact_ones():
+    rng, units = np.random.default_rng(8), 8.0 * UNIT
+    for number, spread in ((3000, 0.0), (3000, 5.0), (400, 200.0)):
+        logs = -spread * rng.random(number) - np.log(number) - spread * rng.random()
+        share = units * (np.abs(logs) + 4.0)
+        off = finite_laws._Off(0.0, 0.0)
+        found = finite_laws._Sums.of(logs, off, share, 0)
+        with mpmath.workdps(40):
+            exact = np.cumsum([mpmath.exp(mpmath.mpf(float(x))) for x in logs[::-1]])[::-1]
+            assert np.all(np.abs(found.value - exact) <= found.off)
+        # a sum is off by as much as its masses, however many there are
+        mean = np.sum(np.exp(logs) * share) / found.value[0]
+        assert found.off[0] <= (1.001 * mean + 5.0 * UNIT) * found.value[0]
 
 
 def test_kept_curve_holds_delta_a_few_doubles_from_an_atom():

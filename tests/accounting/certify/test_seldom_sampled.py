@@ -19,17 +19,17 @@ from jaxgdp.quantities.registry import REGISTRY
 
 
 @functools.cache
-def _curve(run):
+def _curve(run, finer):
     parts = GaussianParts(np.float64(np.sqrt(run.steps) / run.sigma), np.float64(0.0))
     with np.errstate(all="ignore"):
-        return seldom_sampled.both_sides(run, parts)
+        return seldom_sampled.both_sides(run, parts, finer)
 
 
-def _numbers(run, adjacency, asked):
+def _numbers(run, adjacency, asked, finer=1):
     """Numbers by the law given the record alone, whatever steering thinks of it."""
     question = Question(1e-3, 1e-10, adjacency, tuple((REGISTRY[n], at) for n, at in asked))
     with np.errstate(all="ignore"):
-        oriented = closed_forms.oriented(_curve(run), question.adjacency)
+        oriented = closed_forms.oriented(_curve(run, finer), question.adjacency)
         return closed_forms.read([oriented], question)
 
 
@@ -211,6 +211,27 @@ def test_no_more_jumps_than_are_counted():
         likely = [comb(number, j) * p**j * (1 - p) ** (number - j) for j in range(most + 1)]
         share = 1 - likely[0]
         assert 1 - sum(likely) <= share * Fraction(1, 10**290)
+
+
+def test_share_of_each_jump_in_all_sets_is_no_more_than_stated():
+    for run in (Run(1.0, 0.01, 200), Run(1.0, 0.5, 60), Run(1.0, 1e-9, 50)):
+        p, number, each = Fraction(run.p), run.steps, Fraction(1, 10**8)
+        likely = [comb(number, j) * p**j * (1 - p) ** (number - j) for j in range(number + 1)]
+        more = [(1 + each) ** j - 1 for j in range(number + 1)]
+        exact = sum(a * b for a, b in zip(likely, more, strict=True)) / (1 - likely[0])
+        _, _, most = laws._apart(run, 1e-6, 1e-8)
+        assert exact <= most <= 1.03 * float(exact)
+    assert laws._apart(run, 0.1, 1e-8)[2] == np.inf
+
+
+def test_records_that_change_next_to_nothing_are_known_to_many_digits():
+    """Their advantage is a hundred thousandth of the rates that it is the difference of."""
+    run = Run(42.1122045974221, 7.258281658776215e-9, 4096)
+    found = (_numbers(run, "add", [("advantage", None)], k)["advantage"] for k in (2, 8))
+    ends = [[float(side[0]) for side in bracket] for bracket in found]
+    (low, high), (lower, upper) = ends
+    assert low <= lower <= upper <= high
+    assert upper - lower <= 5e-6 * upper
 
 
 @pytest.mark.parametrize(

@@ -58,13 +58,18 @@ def _dominating_columns(law: Law, run: Run) -> Columns:
     excess = np.expm1(law.s - run.log_never) / -math.expm1(-run.log_never)
     near = np.abs(excess) < 0.5
     loss = np.where(near, np.log1p(np.where(near, excess, 0.0)), log_q - law.log_p)
-    return Columns(loss, law.log_p, log_q, law.error, law.near)
+    return _columns(loss, log_q, law, run)
 
 
 def _achieved_columns(law: Law, run: Run) -> Columns:
     """The same from below: a loss is that of the masses of a label, not the label."""
     log_q = law.log_m - _log_mean(run)
-    return Columns(log_q - law.log_p, law.log_p, log_q, law.error, law.near)
+    return _columns(log_q - law.log_p, log_q, law, run)
+
+
+def _columns(loss: Array, log_q: Array, law: Law, run: Run) -> Columns:
+    rounded = abs(_log_mean(run)) + run.log_never
+    return Columns(loss, law.log_p, log_q, law.error, law.near, (0.0, law.most_off), rounded)
 
 
 def _kept(half: Vertices, least: float = -math.inf) -> Vertices:

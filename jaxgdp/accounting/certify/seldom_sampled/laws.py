@@ -19,6 +19,7 @@ _NODES = np.concatenate([0.25 + 0.25 * _GAUSS[0], 0.75 + 0.25 * _GAUSS[0]])  # o
 _WEIGHTS = np.tile(0.25 * _GAUSS[1], 2) / math.sqrt(2.0 * math.pi)
 _STEEPEST = 10.0  # how far the log of an integrand may move in a cell
 _LOG_UNITS, _NODE_UNITS = SELDOM
+_MEAN, _MOST_OFF = 1.01, 1e-3  # times a mean over masses that are off by at most so much
 _DROPPED = 1e-295  # Q-mass of a point that is not worth keeping
 _SAME_LABEL = 1e-285  # mass given the record of labels far up that are one label
 LOST = 1e-300  # of the null's mass, of all products that are no doubles
@@ -36,6 +37,7 @@ class Law(NamedTuple):
         log_m_plus: log of what is at +∞.
         error: bound on the relative error of masses that both laws share.
         near: bound on that of the ratio of both.
+        most_off: bound on what ``near`` makes of any sum of masses given the record.
     """
 
     s: Float[Array, " points"]
@@ -45,6 +47,21 @@ class Law(NamedTuple):
     log_m_plus: float
     error: float
     near: float
+    most_off: float
+
+
+def _apart(run: Run, error: float, each: float) -> tuple[float, float, float]:
+    """Errors of a law of which each mass is off by ``error`` and, given the record, by
+    (1 ± each)^J beside that, J steps of which have it: of masses, relative, of those given the
+    record beside that, and of any sum of these, E((1 + each)^J − 1) given J ≥ 1.
+
+    Method: docs/method/seldom.md#seldom-off
+    """
+    near = each * most_jumps(run)
+    if max(error, near) > _MOST_OFF:
+        return error, near, math.inf
+    mean = math.expm1(run.steps * math.log1p(run.p * each)) / -math.expm1(-run.log_never)
+    return error, near, _MEAN * mean
 
 
 def _cells(run: Run, z: Float[Array, " points"]) -> tuple[int, int, Array, Array]:
@@ -127,15 +144,13 @@ def dominating(run: Run, finer: int = 1) -> Law:
     minus += float(np.sum(q[~some]))
     s, q = s[some], q[some]
     logs = float(np.max(x)) + abs(run.log_odds) + run.tau * (40.0 + run.tau)
-    near = (_LOG_UNITS * logs + _NODE_UNITS) * UNIT * most_jumps(run)
+    errors = _apart(run, total.law.error, (_LOG_UNITS * logs + _NODE_UNITS) * UNIT)
     faint = max(FAINT * math.expm1(run.log_never), LOST)
     with np.errstate(divide="ignore"):
         log_q = np.log(q)
         room = (1.0 + 1e-9) * (1.0 + total.law.error)
         ends = min(np.log(minus * room + LOST), 0.0), np.log(plus * room + faint)
-    return Law(
-        s, log_q - s, log_q + np.log(-np.expm1(-s)), *map(float, ends), total.law.error, near
-    )
+    return Law(s, log_q - s, log_q + np.log(-np.expm1(-s)), *map(float, ends), *errors)
 
 
 def _join(plan: Plan, a: _Above, b: _Above, terms: int) -> _Above:
@@ -197,4 +212,4 @@ def attack(run: Run, finer: int = 1) -> Law:
     s, (p, m) = law.flat()
     with np.errstate(divide="ignore"):
         log_p, log_m = np.log(p + LOST), np.log(m)
-    return Law(s, log_p, log_m, -np.inf, -np.inf, law.error, law.apart * most_jumps(run))
+    return Law(s, log_p, log_m, -np.inf, -np.inf, *_apart(run, law.error, law.apart))
