@@ -59,6 +59,27 @@ def measured(executor: str, number: int, quick: bool, seed: int) -> dict:
     }
 
 
+def table(run: dict) -> str:
+    """Markdown table of one run."""
+    m = run["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items())
+    lines = [
+        f"{m['device']}, host: {m['cpu']}, {m['cores']} cores; {versions}; {run['date']}; `rtol` ="
+        f" {RTOL:g}.",
+        "",
+        "| executor | settings | first call, compilation included | warm | width of μ | wider |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, found in run["executors"].items():
+        f = found["landscape"]
+        lines.append(
+            f"| {name} | {f['number']} | {f['cold_seconds']:.0f} s | {f['per_second']:.0f}"
+            f" settings/s | median {f['median_width']:.1e}, largest {f['largest_width']:.1e} |"
+            f" {f['wider_than_rtol']} |"
+        )
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--number", type=int, default=1536)

@@ -10,6 +10,7 @@ from pathlib import Path
 import accuracy
 import calibration_speed
 import composition_speed
+import device
 import first_answer
 import numpy as np
 import scale_speed
@@ -38,6 +39,8 @@ def everything() -> str:
     dp_accounting = "[dp_accounting](https://pypi.org/project/dp-accounting)"
     parts = ["## The regret landscape, next to [gdpnum](https://pypi.org/project/gdpnum)"]
     parts += [table(run) for run in newest(RESULTS)]
+    parts += ["## The regret landscape on accelerators"]
+    parts += [device.table(run) for run in newest(RESULTS / "devices")]
     parts += [f"## Compositions of different mechanisms, next to {dp_accounting}"]
     parts += [composition_speed.table(run) for run in newest(RESULTS / "compositions")]
     parts += [

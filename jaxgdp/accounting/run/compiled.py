@@ -28,8 +28,8 @@ class Compiled:
     name, padded, product, log_noise = "compiled", True, False, 0.0
 
     @property
-    def chunks(self) -> int:
-        return devices.number() * devices.chunks_of_each()
+    def devices(self) -> int:
+        return devices.number()
 
     def parts(self, groups: Groups) -> Any:
         return jax.tree.map(np.asarray, _parts(groups))

@@ -13,8 +13,6 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 _AXIS = "settings"
-_MEMORY_OF_CHUNK = 2**30  # bytes; less than half of them were in use at any time
-_MOST_CHUNKS = 16
 
 
 def number() -> int:
@@ -26,20 +24,6 @@ def number() -> int:
         if getattr(jax.config, "jax_default_device", None) is not None
         else jax.local_device_count()
     )
-
-
-def chunks_of_each() -> int:
-    """Chunks of a compiled program that a device works on at once: one where it is a CPU, whose
-    caches a chunk is made for; as many as have room in the memory of an accelerator, which loses
-    time with each start of a program.
-    """
-    chosen = getattr(jax.config, "jax_default_device", None)
-    known = chosen if isinstance(chosen, str) else None
-    device: Any = chosen if known is None and chosen else jax.local_devices(backend=known)[0]
-    if device.platform == "cpu":
-        return 1
-    room = (device.memory_stats() or {}).get("bytes_limit", 0)
-    return min(max(1, room // _MEMORY_OF_CHUNK), _MOST_CHUNKS)
 
 
 @functools.cache

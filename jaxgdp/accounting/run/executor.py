@@ -19,8 +19,7 @@ class Executor(Protocol):
     Attributes:
         name: "eager", "compiled", "product" or "float32".
         padded: whether chunks should all have the same size.
-        chunks: how many chunks of a lattice it works on at once: one on each device, or as many as
-            accelerators have memory for.
+        devices: over how many devices it spreads a chunk.
         log_noise: log of how many times larger its noise is than that of doubles; decides how
             strongly laws are tilted.
     """
@@ -30,7 +29,7 @@ class Executor(Protocol):
     log_noise: float
 
     @property
-    def chunks(self) -> int: ...
+    def devices(self) -> int: ...
 
     def parts(self, groups: Groups) -> Any:
         """``curve.gaussian_parts`` of every setting."""

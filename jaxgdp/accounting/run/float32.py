@@ -31,7 +31,7 @@ class Float32:
         self.host, self.padded = host, host.padded
 
     @property
-    def chunks(self) -> int:
+    def devices(self) -> int:
         return devices.number()
 
     def parts(self, groups: Groups) -> Any:

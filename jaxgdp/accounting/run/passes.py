@@ -170,7 +170,7 @@ def _compile_halves_beside(batch: Batch, one: Pass) -> None:
 
     def compose_once() -> None:
         # (devices are counted here only: to count them starts the whole backend)
-        first = slice(0, one.lattices.read_together() * COMPILED.chunks)
+        first = slice(0, one.lattices.read_together() * COMPILED.devices)
         settings, plans = one.settings[first], take(one.plans, first)
         compiled = one._replace(settings=settings, plans=plans, executor=COMPILED, reader=COMPILED)
         collections.deque(_composed(batch, 0, compiled), 0)
@@ -188,7 +188,7 @@ def _compile_reading_beside(batch: Batch, one: Pass, part: _Part) -> None:
     pieces = one.lattices.pieces
 
     def read_once() -> None:
-        rows = one.lattices.read_together() * COMPILED.chunks
+        rows = one.lattices.read_together() * COMPILED.devices
         some = np.arange(rows) % part.real
         units = (some[:, None] * pieces + np.arange(pieces)).reshape(-1)
         padded = part._replace(
@@ -227,12 +227,12 @@ def _composed(batch: Batch, position: int, one: Pass) -> Iterator[_Part]:
 
 
 def _chunks_at_once(one: Pass) -> int:
-    """How many chunks are worked on at once: one by each CPU, several by an accelerator, and by
-    NumPy, which loses time with each, where their arrays are short.
+    """How many chunks are worked on at once: one by each device; several by NumPy, which loses time
+    with each, where their arrays are short.
     """
     if one.executor is EAGER:
         return _EAGER_CHUNKS if one.lattices.sparse else 1
-    return one.executor.chunks
+    return one.executor.devices
 
 
 def _finished(

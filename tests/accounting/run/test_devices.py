@@ -7,11 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jax
 import pytest
 
 import jaxgdp
-from jaxgdp.accounting.run import devices
 
 FOUR = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
 
@@ -86,29 +84,3 @@ def test_compiled_brackets_of_four_devices_are_those_of_numpy():
         "    np.testing.assert_array_less(abs(mine - other), 1e-9 * other + 0.05 * there.width)\n"
         "assert np.all(here.lower <= there.upper) and np.all(there.lower <= here.upper)\n"
     )
-
-
-class Accelerator:
-    platform = "gpu"
-
-    def __init__(self, memory):
-        self.memory = memory
-
-    def memory_stats(self):
-        return {"bytes_limit": self.memory} if self.memory else None
-
-
-@pytest.mark.parametrize(
-    "memory, chunks", [(None, 1), (2**29, 1), (5 * 2**30, 5), (100 * 2**30, 16)]
-)
-def test_accelerator_has_as_many_chunks_as_there_is_room_for(monkeypatch, memory, chunks):
-    monkeypatch.setattr(jax, "local_devices", lambda backend=None: [Accelerator(memory)])
-    assert devices.chunks_of_each() == chunks
-
-
-def test_cpu_has_one_chunk():
-    assert devices.chunks_of_each() == 1
-    with jax.default_device(jax.devices("cpu")[0]):
-        assert devices.chunks_of_each() == 1
-    with jax.default_device("cpu"):
-        assert devices.chunks_of_each() == 1
