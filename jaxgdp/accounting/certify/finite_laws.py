@@ -203,7 +203,10 @@ def _up(log_mass: Float[Array, " atoms"]) -> Float[Array, " atoms"]:
 
 
 class _Sums(NamedTuple):
-    """Masses from each place on, as numbers, and by how much they may be off."""
+    """Masses from each place on, as numbers, and by how much they may be off.
+
+    Method: docs/method/reading.md#together
+    """
 
     value: Float[Array, " atoms"]
     off: Float[Array, " atoms"]
@@ -220,8 +223,6 @@ class _Sums(NamedTuple):
             log_mass: logs of the masses.
             off: how far these may be off, and ``units`` for each of them.
             law: 0 for masses of P, 1 for those of Q.
-
-        Method: docs/method/reading.md#together
         """
         mass = np.exp(log_mass[::-1])
         total = np.cumsum(mass)
