@@ -84,6 +84,8 @@ class Columns(NamedTuple):
         near: of the ratio of both masses of an outcome, beside ``error``.
         most_off: bounds on what ``near`` makes of any sum of P-masses, and of Q-masses.
         rounded: absolute values of what else logs and losses are made of, summed up.
+
+    Method: docs/method/seldom.md#seldom-off
     """
 
     loss: Float[Array, " atoms"]
