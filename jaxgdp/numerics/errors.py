@@ -110,8 +110,9 @@ ALLOCATION = 4e-14
 # of a cell's mass of a normal law by 24 nodes: for each unit of its log and of that of a ratio, and
 # besides; measured: 0.13 of both together
 SELDOM = 4.0, 64.0
-# of a normal tail by SciPy, 37 standard deviations out: its exponent is rounded at its size
-NORMAL_END = 2000.0
+# of a normal tail by erfcx and an exponent whose large part is exact: ``ERFCX``, exp twice and a
+# few products; measured: 9
+NORMAL_TAIL = 32.0
 # of a share that keeps the mean of an exponential: two exponentials less 1, of rounded products,
 # and their ratio
 SHARE_OF_LOGS = 12.0

@@ -14,7 +14,7 @@ from jaxgdp.accounting.certify import closed_forms, seldom_sampled
 from jaxgdp.accounting.certify.curve import GaussianParts
 from jaxgdp.accounting.certify.seldom_sampled import Run, laws
 from jaxgdp.accounting.question import Question
-from jaxgdp.numerics.errors import SELDOM, UNIT
+from jaxgdp.numerics.errors import NORMAL_TAIL, SELDOM, UNIT
 from jaxgdp.quantities.registry import REGISTRY
 
 
@@ -145,7 +145,7 @@ def test_masses_and_means_add_up(run):
         p, m = np.exp(law.log_p).sum(), np.exp(law.log_m).sum()
         assert abs(p - 1.0) <= law.error
         assert abs(m / np.expm1(run.log_never) - 1.0) <= law.error + law.near
-        assert law.error <= 1e-4 and law.near <= 1e-8
+        assert law.error <= 4e-16 * run.steps * 1e3 and law.near <= 1e-8
 
 
 @pytest.mark.parametrize(
@@ -182,26 +182,43 @@ def test_records_that_are_all_but_certainly_sampled(sigma, p, steps):
 
 
 def test_masses_of_one_step_are_as_exact_as_stated():
-    rng, logs = np.random.default_rng(5), 0
+    rng, most = np.random.default_rng(5), []
     for _ in range(40):
         tau, z = 10.0 ** rng.uniform(-2.0, 1.5), rng.uniform(-26.0, 36.0)
         width = rng.uniform(0.02, 1.0) * min(9.0 / (abs(z) + tau), 4.0)
         ends = np.array([z, z + width])
-        run = Run(1.0 / tau, 1e-6, 3)
-        first, last, widths, node = laws._cells(run, ends)
-        if (first, last) != (0, 1):
+        cells = laws._cells(Run(1.0 / tau, 1e-6, 3), ends)
+        if (cells.first, cells.last) != (0, 1):
             continue
-        logs += 1
-        mass = laws._WEIGHTS * widths[:, None]
-        found = float(np.sum(mass * np.exp(-0.5 * node * node)))
-        with mpmath.workdps(60):
-            a, b = (mpmath.mpf(float(end)) / mpmath.sqrt(2) for end in ends)
-            exact = (mpmath.erfc(a) - mpmath.erfc(b)) / 2
-            if a < 0:
-                exact = (mpmath.erfc(-b) - mpmath.erfc(-a)) / 2
-            units = float(abs(found / exact - 1)) / UNIT
-        assert units <= SELDOM[0] * float(np.max(ends**2)) + SELDOM[1]
-    assert logs >= 20
+        for moved in (0.0, tau if z - tau > -36.0 else 0.0):
+            found = float(np.sum(cells.density(moved=moved)))
+            with mpmath.workdps(60):
+                a, b = ((mpmath.mpf(float(end)) - moved) / mpmath.sqrt(2) for end in ends)
+                exact = (mpmath.erfc(a) - mpmath.erfc(b)) / 2
+                if a < 0:
+                    exact = (mpmath.erfc(-b) - mpmath.erfc(-a)) / 2
+                most.append(float(abs(found / exact - 1)) / UNIT)
+    # (two exponents, of up to 10 and 10, and the sum of nodes)
+    assert len(most) >= 40
+    assert max(most) <= 0.5 * (SELDOM[0] * 20.0 + SELDOM[1])
+
+
+def test_tails_of_one_step_are_as_exact_as_stated():
+    rng = np.random.default_rng(6)
+    with mpmath.workdps(60):
+        for _ in range(200):
+            z, moved = (
+                rng.uniform(-3.0, 37.0),
+                rng.choice([0.0, -1.0, 1.0]) * rng.uniform(0.0, 33.0),
+            )
+            if z - moved > 37.5:
+                continue
+            exact = mpmath.erfc((mpmath.mpf(z) - moved) / mpmath.sqrt(2)) / 2
+            assert abs(laws._tail(z, moved) / exact - 1) <= 0.5 * NORMAL_TAIL * UNIT
+            # exponents are those of a sum of two numbers
+            part = z * z / 2.0 - rng.uniform(0.0, 30.0)
+            exact = mpmath.exp(mpmath.mpf(part) - mpmath.mpf(z) ** 2 / 2)
+            assert abs(float(laws._normal(np.array(z), 0.0, part)) / exact - 1) <= 8.0 * UNIT
 
 
 def test_no_more_jumps_than_are_counted():

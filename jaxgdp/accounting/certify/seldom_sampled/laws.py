@@ -7,16 +7,17 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import erfcx, ndtr
 
 from ....mechanisms.random_allocation import dyadic_sum
-from ....numerics.errors import NORMAL_END, SELDOM, UNIT
+from ....numerics.errors import NORMAL_TAIL, SELDOM, UNIT
 from ....numerics.shapes import Array, Float
 from .layout import FULL, Plan, Run
 
 _GAUSS = np.polynomial.legendre.leggauss(12)
 _NODES = np.concatenate([0.25 + 0.25 * _GAUSS[0], 0.75 + 0.25 * _GAUSS[0]])  # on (0, 1)
 _WEIGHTS = np.tile(0.25 * _GAUSS[1], 2) / math.sqrt(2.0 * math.pi)
+_SPLIT = 2.0**27 + 1.0  # times a double, of which it takes half of the digits
 _STEEPEST = 10.0  # how far the log of an integrand may move in a cell
 _LOG_UNITS, _NODE_UNITS = SELDOM
 _MEAN, _MOST_OFF = 1.01, 1e-3  # times a mean over masses that are off by at most so much
@@ -64,8 +65,67 @@ def _apart(run: Run, error: float, each: float) -> tuple[float, float, float]:
     return error, near, _MEAN * mean
 
 
-def _cells(run: Run, z: Float[Array, " points"]) -> tuple[int, int, Array, Array]:
-    """First and last point between which all cells are narrow; widths of cells and nodes."""
+class _Cells(NamedTuple):
+    """Cells between neighbouring points, from the first to the last between which all are narrow.
+
+    Attributes:
+        first, last: index of the points.
+        z: the points, shape (cells + 1,).
+        width: of each cell.
+        node: where its integrands are taken, shape (cells, nodes).
+
+    Method: docs/method/seldom.md#seldom-digits
+    """
+
+    first: int
+    last: int
+    z: Float[Array, " ends"]
+    width: Float[Array, " cells"]
+    node: Float[Array, "cells nodes"]
+
+    def density(
+        self, x: Float[Array, " cells"] | float = 0.0, moved: float = 0.0
+    ) -> Float[Array, "cells nodes"]:
+        """e^{x − (z − moved)²/2} times the weights, at the nodes: what is large in the exponent is
+        that of a cell's lower end, exact but for what is small.
+        """
+        part = self.width[:, None] * _NODES
+        start, rest = _difference(self.z[:-1], moved)
+        within = part * (start[:, None] + 0.5 * part)
+        return _WEIGHTS * self.width[:, None] * (_normal(start, rest, x)[:, None] * np.exp(-within))
+
+
+def _difference(a: Array, b: Array | float) -> tuple[Array, Array]:
+    """a − b as a double and what it is rounded by (Knuth)."""
+    total = a - b
+    back = total - a
+    return total, (a - (total - back)) - (b + back)
+
+
+def _normal(z: Array, rest: Array | float = 0.0, x: Array | float = 0.0) -> Array:
+    """e^{x − (z + rest)²/2}, ``rest`` being far smaller: the square of half of z's digits is exact,
+    and so are differences.
+
+    Method: docs/method/seldom.md#seldom-digits
+    """
+    wide = _SPLIT * z
+    high = wide - (wide - z)
+    square = 0.5 * high * high
+    exponent, lost = _difference(np.asarray(x, float), square)
+    low = (z - high) + rest
+    return np.exp(exponent) * np.exp(lost - low * (high + 0.5 * low))
+
+
+def _tail(z: Array | float, moved: float = 0.0) -> float:
+    """Pr[N > z − moved], with all digits however small it is."""
+    start, rest = _difference(np.asarray(z, float), moved)
+    if start < 0.0:
+        return float(ndtr(-start))
+    return float(0.5 * erfcx(start / math.sqrt(2.0)) * _normal(start, rest))
+
+
+def _cells(run: Run, z: Float[Array, " points"]) -> _Cells:
+    """The cells between points as far as they are narrow."""
     width = np.diff(z)
     largest = np.maximum(np.abs(z[1:]), np.abs(z[:-1])) + run.tau
     steep = width * largest > _STEEPEST
@@ -73,7 +133,7 @@ def _cells(run: Run, z: Float[Array, " points"]) -> tuple[int, int, Array, Array
     first = int(below[-1]) + 1 if len(below) else 0
     last = int(above[0]) if len(above) else len(z) - 1
     z, width = z[first : last + 1], width[first:last]
-    return first, last, width, z[:-1, None] + width[:, None] * _NODES
+    return _Cells(first, last, z, width, z[:-1, None] + width[:, None] * _NODES)
 
 
 def most_jumps(run: Run) -> int:
@@ -103,36 +163,34 @@ def dominating(run: Run, finer: int = 1) -> Law:
     """
     plan = Plan.of(run, finer)
     layout, (x, z) = plan.layout(1), plan.points()
-    first, last, width, node = _cells(run, z)
-    x, z = x[first : last + 1], z[first : last + 1]
-    mass = _WEIGHTS * width[:, None]
+    cells = _cells(run, z)
+    x, z, width = x[cells.first : cells.last + 1], cells.z, cells.width
     gap = -np.expm1(-width * run.tau)[:, None]
     # (Q-masses at a cell's ends: those of P times e^x)
-    square = -0.5 * node * node
     part = width[:, None] * _NODES
     rest = width[:, None] * (1.0 - _NODES)
-    down = np.exp(square + x[:-1, None]) * -np.expm1(-rest * run.tau) / gap
-    up = np.exp(square + x[1:, None]) * -np.expm1(-part * run.tau) * np.exp(-rest * run.tau) / gap
+    down = cells.density(x[:-1]) * -np.expm1(-rest * run.tau) / gap
+    up = cells.density(x[1:]) * -np.expm1(-part * run.tau) * np.exp(-rest * run.tau) / gap
     q = np.zeros(len(x))
-    q[:-1] += np.sum(mass * down, axis=1)
-    q[1:] += np.sum(mass * up, axis=1)
-    units = _LOG_UNITS * float(np.max(z * z) + np.max(x)) + _NODE_UNITS
+    q[:-1] += np.sum(down, axis=1)
+    q[1:] += np.sum(up, axis=1)
+    units = _LOG_UNITS * 2.0 * _STEEPEST + _NODE_UNITS
     # what lies above the points goes to both infinities, and below the first one to it and 0, where
     # that is a point
     odds = math.exp(run.log_odds)
-    low, below = float(ndtr(z[0])), odds * float(ndtr(z[0] - run.tau))
-    minus = float(ndtr(-z[-1]))
-    plus = minus + odds * float(ndtr(run.tau - z[-1]))
+    low, below = _tail(-z[0]), odds * _tail(-z[0], -run.tau)
+    minus = _tail(z[-1])
+    plus = minus + odds * _tail(z[-1], run.tau)
     share = below / math.expm1(x[0])
     if layout.centre == 0.0 and share < low:
         q[0] += share * math.exp(x[0])
         x, q = np.append(0.0, x), np.append(low - share, q)
-        units += NORMAL_END * (1.0 + low / (low - share))
+        units += NORMAL_TAIL * (1.0 + low / (low - share))
     else:
         # (its Q-mass at the first point, and what P has too much at no Q-mass at all)
         q[0] += low + below
         minus += low * -math.expm1(-x[0])
-        units += NORMAL_END * (low + below) / q[0]
+        units += NORMAL_TAIL * (low + below) / q[0]
     start = dyadic_sum.spread(layout, np.asarray(x), q[None], units * UNIT, 0.0)
     total = dyadic_sum.power(
         _Above(start, minus, plus), run.steps, lambda a, b, n: _join(plan, a, b, n)
@@ -180,25 +238,24 @@ def attack(run: Run, finer: int = 1) -> Law:
     plan = Plan.of(run, finer)
     layout, (x, _) = plan.layout(1), plan.points()
     between = run.place(0.5 * (x[1:] + x[:-1]))
-    first, last, width, node = _cells(run, between)
-    x, z = x[first : last + 2], between[first : last + 1]
-    mass = _WEIGHTS * width[:, None] * np.exp(-0.5 * node * node)
+    cells = _cells(run, between)
+    x, z, node = x[cells.first : cells.last + 2], cells.z, cells.node
+    mass = cells.density()
     ratio = np.exp(np.minimum(run.tau * (node - 0.5 * run.tau), 700.0))
     # (where the null's mass is no double, that of the other is one of its own)
-    own = _WEIGHTS * width[:, None] * np.exp(-0.5 * (node - run.tau) ** 2)
+    own = cells.density(moved=run.tau)
     odds = math.exp(run.log_odds)
     inside = np.sum(mass, axis=1), np.sum(np.where(node < FULL, mass * ratio, own), axis=1)
-    ends = (ndtr(z[0]), ndtr(-z[-1])), (ndtr(z[0] - run.tau), ndtr(run.tau - z[-1]))
+    ends = ((_tail(-z[0]), _tail(z[-1])), (_tail(-z[0], -run.tau), _tail(z[-1], run.tau)))
     p, m = (
         np.concatenate([[low], part, [high]])
         for part, (low, high) in zip(inside, ends, strict=True)
     )
     masses = np.stack([p, odds * m])
-    far = np.where(z < FULL, np.abs(z), np.maximum(np.abs(z - run.tau), FULL))
-    units = _LOG_UNITS * float(np.max(far * far)) + _NODE_UNITS
+    units = _LOG_UNITS * 2.0 * _STEEPEST + _NODE_UNITS + NORMAL_TAIL
     exponent = run.tau * (float(np.max(np.abs(z))) + run.tau) + abs(run.log_odds)
-    apart = (_LOG_UNITS * exponent + 2.0 * _NODE_UNITS + NORMAL_END) * UNIT
-    start = dyadic_sum.spread(layout, np.asarray(x), masses, (units + NORMAL_END) * UNIT, apart)
+    apart = (_LOG_UNITS * exponent + 2.0 * (units + NORMAL_TAIL)) * UNIT
+    start = dyadic_sum.spread(layout, np.asarray(x), masses, units * UNIT, apart)
 
     def join(a: _Below, b: _Below, terms: int) -> _Below:
         s, found, *errors = dyadic_sum.add(a.law, b.law, joint=True)

@@ -27,8 +27,6 @@ _TINY = 1e-9  # part of the share of runs with the record that a sum is told fro
 # standard deviations of one step, above and below: within the first there are doubles with all
 # digits, beyond the second there is 1e-149
 FULL, _BELOW = 37.0, -26.0
-_BEYOND = 25.0  # of those past a step with the record in a long run: 1e-138
-_LONG = 2**21  # steps; in each of them the error of a mass is that of the farthest one
 # of z, by which moments are estimated
 _Z = np.linspace(-FULL, FULL, 15_201)
 _W = np.exp(-0.5 * _Z * _Z) * (_Z[1] - _Z[0]) / math.sqrt(2.0 * math.pi)
@@ -153,8 +151,7 @@ class Plan(NamedTuple):
 
     def points(self) -> tuple[Float[Array, " points"], Float[Array, " points"]]:
         """Points of one log(1 + ρV) above 0, as far as they matter, and z there."""
-        tau = self.run.tau
-        top = tau + FULL if self.run.steps <= _LONG else min(tau + _BEYOND, FULL)
+        top = self.run.tau + FULL
         x = self.layout(1).between(0.0, float(self.run.log_ratio(np.array(top))))
         z = self.run.place(x[x > 0.0])
         inside = z >= _BELOW
