@@ -30,6 +30,7 @@ LITTLE_NOISE = 0.13  # up to which lattices show less than the number of jumps d
 # curves on ever more points; width over 1e-3 of it from which on more of them will not do,
 # part of a width that they have to leave at most, and the work from which on they take too long
 _LOOKS, _FAR, _HELPS, _MOST_WORK = 4, 200.0, 0.8, 2.7e9
+_NEARLY = 1.2  # width over the width promised that is expected of twice as many, not to skip them
 _TWICE = 3.0  # width over the width promised up to which twice as many points may do
 
 
@@ -58,6 +59,24 @@ def seldom(groups: Groups, most_noise: float = np.inf) -> Bool[np.ndarray, " set
     for row in np.flatnonzero(found):
         found[row] = _run(groups, int(row)) is not None
     return found
+
+
+def hardly_ever(groups: Groups) -> Bool[np.ndarray, " settings"]:
+    """Settings of one sampled Gaussian mechanism whose record is sampled so seldom that lattices
+    keep too few digits for accuracies beyond 1e-3.
+
+    Method: docs/method/seldom.md#seldom-which
+    """
+    rare = [
+        (p * count <= _HARDLY_EVER) | (p <= _RATE)
+        for mechanism, count in groups
+        if isinstance(mechanism, SubsampledGaussian)
+        for p in (np.asarray(mechanism.sampling_prob),)
+    ]
+    some = np.zeros(len(groups[0][1]), bool)
+    for each in rare:
+        some |= np.all(each, axis=-1)
+    return some & seldom(groups)
 
 
 def _run(groups: Groups, row: int) -> seldom_sampled.Run | None:
@@ -92,6 +111,7 @@ def _narrowed(
     least = 1 if own.rtol >= 0.99e-3 else 2 if own.rtol >= 0.99e-4 else 4
     parts, most = gaussian_parts(take(groups, row)), _MOST_WORK * (1.0 if least == 1 else 3.0)
     finer, curve, before = finer * least, None, np.inf
+    alone = {name: unknown(at + 1) for name in results}
     while finer > least and seldom_sampled.work(run, finer) > most:
         finer //= 2
     for look in range(_LOOKS):
@@ -100,11 +120,14 @@ def _narrowed(
         with np.errstate(all="ignore"):
             curve = seldom_sampled.both_sides(run, parts, finer)
             curve = closed_forms.oriented(curve, own.adjacency)
-        _narrow(results, at, curve, own)
-        left = worst(results, own, at)
-        if left <= 1.0 or left > _far(own) or (look and left > _HELPS * before):
+        _narrow((results, alone), at, curve, own)
+        left, mine = worst(results, own, at), worst(alone, own, at)
+        if left <= 1.0 or left > _far(own) or (look and mine > _HELPS * before):
             break
-        finer, before = 2 * finer, left
+        # (twice as many points leave as much of it as they did before)
+        more = 4 if look and mine * mine > _NEARLY * before else 2
+        finer *= more if seldom_sampled.work(run, more * finer) <= most else 2
+        before = mine
     return curve
 
 
@@ -167,9 +190,11 @@ def narrow_further(groups: Groups, row: int, own: Question, results: dict[str, B
     return left <= _far(own)
 
 
-def _narrow(results: dict[str, Bracket], row: int, curve: Curve, own: Question) -> None:
+def _narrow(each: tuple[dict[str, Bracket], ...], row: int, curve: Curve, own: Question) -> None:
     with np.errstate(all="ignore"):
-        for name, bracket in closed_forms.read([curve], own).items():
+        found = closed_forms.read([curve], own)
+    for results in each:
+        for name, bracket in found.items():
             known = results[name]
             known.lower[row] = np.fmax(known.lower[row], bracket.lower[0])
             known.upper[row] = np.fmin(known.upper[row], bracket.upper[0])

@@ -23,6 +23,8 @@ from .executors import Executor
 from .rows import take
 from .running_brackets import RunningBrackets
 
+_AS_A_RULE = 0.99e-3  # accuracy up to which lattices keep enough digits of whatever is seen
+
 
 def answer(
     groups: tuple,
@@ -72,9 +74,11 @@ def answer(
         found.put(rows, without_lattice.answer(groups, rows, question.take(rows, number)))
         left[rows] = _wide(found, question, rows) & ~long.hopeless[rows]
     little = by_share.seldom(groups, by_share.LITTLE_NOISE)
+    if question.rtol < _AS_A_RULE:
+        little |= by_share.hardly_ever(groups)
     for row in map(int, np.flatnonzero((jumps | little | helped) & left)):
         told = _narrow_by_steps(groups, question, row, found, seldom[row])
-        # (lattices take long where there is little noise, and show less)
+        # (lattices take long where there is little noise, or little to see, and show less)
         left[row] &= _wide(found, question, np.array([row]))[0] and not (told and little[row])
     progress(int(np.count_nonzero(~left)))
     others = np.flatnonzero(left)

@@ -3,6 +3,7 @@ and the curve of the law given that it is makes up all of the privacy loss."""
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -32,6 +33,12 @@ def both_sides(run: Run, parts: GaussianParts, finer: int = 1) -> Curve:
 
     Method: docs/method/seldom.md#seldom-share
     """
+    return Curve(*_half_curves(run, finer), *parts)
+
+
+@functools.lru_cache(maxsize=4)  # (finer accuracies, and what is left wide, ask again)
+def _half_curves(run: Run, finer: int) -> tuple[Vertices, ...]:
+    """Of both orders, from above, and from below."""
     above, below = laws.dominating(run, finer), laws.attack(run, finer)
     infinite = above.log_m_plus - _log_mean(run), above.log_p_minus
     plus, minus, below_plus, below_minus = halves(
@@ -43,7 +50,7 @@ def both_sides(run: Run, parts: GaussianParts, finer: int = 1) -> Curve:
         _removed(_kept(below_plus, _LEAST_MASS - _log_mean(run)), run, -1.0),
         _added(_kept(below_minus), run, -1.0),
     ]
-    return Curve(*padded(found), *parts)
+    return tuple(padded(found))
 
 
 def _log_mean(run: Run) -> float:
