@@ -35,6 +35,7 @@ bench: $(VENV)/.bench-ready  ## all benchmarks, and the README's tables of them
 	$(BIN)/python benchmarks/landscape_speed.py
 	$(BIN)/python benchmarks/composition_speed.py
 	$(BIN)/python benchmarks/calibration_speed.py
+	$(BIN)/python benchmarks/group_privacy_speed.py
 	$(BIN)/python benchmarks/scale_speed.py
 	$(BIN)/python benchmarks/training_speed.py
 	$(BIN)/python benchmarks/update_readme.py

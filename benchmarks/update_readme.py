@@ -12,6 +12,7 @@ import calibration_speed
 import composition_speed
 import device
 import first_answer
+import group_privacy_speed
 import numpy as np
 import scale_speed
 import training_speed
@@ -50,6 +51,8 @@ def everything() -> str:
     parts += [calibration_speed.table(run) for run in newest(RESULTS / "calibration")]
     parts += [f"## First answers of a fresh process, next to {dp_accounting}"]
     parts += [first_answer.table(run) for run in newest(RESULTS / "first_answer")]
+    parts += [f"## Users with several records, next to {dp_accounting}"]
+    parts += [group_privacy_speed.table(run) for run in newest(RESULTS / "groups")]
     parts += ["## How often the accuracy asked for is met"]
     parts += [accuracy.table(run) for run in newest(RESULTS / "accuracy")]
     parts += ["## Clipped sums, next to [jax_privacy](https://pypi.org/project/jax-privacy)"]

@@ -39,6 +39,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib
 import json
 import math
 import re
@@ -111,6 +112,13 @@ class Spec:
     source: str
     run: run_settings.Run | None = None
     parts: tuple[Part, ...] = ()
+
+
+# classes for another relation of neighbours, which methods build; reports name them
+_OF_OTHER_RELATIONS = {
+    "ReplacedInFixedSize": "fixed_size",
+    "ZeroedInTruncated": "truncated_poisson",
+}
 
 
 def _suggest(word: Any, known: Iterable) -> str:
@@ -242,6 +250,9 @@ def _noise_of_budget(rho: float, count: Any, sensitivity: Any) -> Any:
 
 def _kind(name: Any, where: str, label: str) -> type[mechanisms.Mechanism]:
     known = known_mechanisms()
+    if isinstance(name, str) and name in _OF_OTHER_RELATIONS:
+        module = importlib.import_module(f".{_OF_OTHER_RELATIONS[name]}", mechanisms.__name__)
+        return getattr(module, name)
     if not isinstance(name, str) or name not in known:
         hint = _suggest(name, known)
         raise ValueError(

@@ -70,6 +70,21 @@ def test_toml_file(tmp_path):
     same(found.mechanism, jaxgdp.compose(by_hand))
 
 
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        jaxgdp.FixedSize(1.0, 20, 1000).replace_one(),
+        jaxgdp.TruncatedPoisson(1.3, 0.08, 30, 250).zeroed(),
+    ],
+    ids=lambda m: type(m).__name__,
+)
+def test_report_of_another_relation_is_made_again_from_its_spec(tmp_path, mechanism):
+    path = tmp_path / "spec.json"
+    run = jaxgdp.compose([(mechanism, 3)])
+    path.write_text(str(jaxgdp.report(run)).splitlines()[-1])
+    same(spec.read_spec(path).mechanism, run)
+
+
 def test_json_file_and_deployments(tmp_path):
     path = tmp_path / "both.JSON"
     entries = [

@@ -123,8 +123,10 @@ class DrawnBatchSize(Mechanism):
         return (SubsampledGaussian(np.broadcast_to(sigma, wide), np.broadcast_to(rate, wide)),)
 
 
-class _Sampled:
-    """δ(x), x any real number, of a Gaussian at rates, from above; both orders."""
+class Sampled:
+    """δ(x), x any real number, of Poisson sampling at rates with Gaussian noise, from above; both
+    orders.
+    """
 
     def __init__(self, sigma: float) -> None:
         self.mu = 1.0 / sigma
@@ -209,7 +211,7 @@ def _profile(sigma: float, rate: float, number: int, told: bool) -> Callable[[Ar
     """δ(ε), ε ≥ 0, of both orders, from above: groups of sizes count as their worst one."""
     if rate == 1.0 and not told:  # (the size is the number of records)
         return lambda epsilon: np.ones((2, *np.shape(epsilon)))
-    sampled = _Sampled(sigma)
+    sampled = Sampled(sigma)
     sizes = _Sizes(number, rate, 0) if told else _Sizes(number - 1, rate, 1)
 
     def known_size(epsilon: Array) -> Array:

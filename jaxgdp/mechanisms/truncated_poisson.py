@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import betainc, betaincc
 
+from .. import gdp
 from ..numerics import namespace as xp
-from ..numerics.errors import CAPPED, CELL, UNIT
-from ..numerics.normal import precision_above
+from ..numerics.errors import CAPPED, CELL, CLOSED_FORM, UNIT
+from ..numerics.normal import inverse_square, precision_above
 from ..numerics.pytree import check_fields, pytree
 from ..numerics.shapes import Array, Parameter
 from ..numerics.validation import at_most, known, positive, probability, whole
 from ..pairs.cells import Cells
 from .base import Mechanism
+from .bracketed_pair import OpenPair, TailPair
+from .drawn_batch_size import Sampled
+from .profile_table import follow, table_of
 from .subsampled_gaussian import SubsampledGaussian, sampled_gaussian
 
 _LEAST = 1e-307  # μ² as a double
@@ -84,8 +89,25 @@ class TruncatedPoisson(Mechanism):
         )
         at_most("batch_size", self.batch_size, "dataset_size", self.dataset_size)
 
-    def canonical(self) -> CappedPair:
+    def zeroed(self) -> ZeroedInTruncated:
+        """The same step when a record counts as zero, in place of being left out.
+
+        Example:
+            >>> from jaxgdp import measure
+            >>> step = TruncatedPoisson(1.0, 0.1, 15, 100)
+            >>> left_out, zeroed = (measure(m, "delta", epsilon=1.0) for m in (step, step.zeroed()))
+            >>> bool(zeroed.delta.upper < left_out.delta.upper)
+            True
+        """
+        fields = self.noise_multiplier, self.sampling_prob, self.batch_size, self.dataset_size
+        return ZeroedInTruncated(*fields)
+
+    def canonical(self) -> Mechanism:
         """The mixture of the two pairs, with its attack."""
+        return self.capped()
+
+    def capped(self) -> CappedPair:
+        """The mixture of the two pairs, with rates rounded to their safe sides."""
         q, batch, size = np.broadcast_arrays(self.sampling_prob, self.batch_size, self.dataset_size)
         cut = np.where(
             batch < size, betainc(batch, np.maximum(size - batch, 0.5), q), 0.0
@@ -105,6 +127,60 @@ class TruncatedPoisson(Mechanism):
             rest * q + kept - np.where(some, CAPPED * (cut + kept), 0.0), 1e-300, 1.0
         )
         return CappedPair(self.noise_multiplier, q, cut, rest, rate, member_prob)
+
+
+@pytree
+@dataclass(frozen=True)
+class ZeroedInTruncated(TruncatedPoisson):
+    """The step of ``TruncatedPoisson`` when a record counts as zero on one of both data sets.
+
+    The record takes its place in the batch on both. So nothing is told of X ≥ B, and given that the
+    batch is one of a fixed size in which the record is with probability q'. The profile is the mean
+    of those of Poisson sampling and of :class:`FixedSize`.
+
+    Arguments, errors and the lower side are those of :class:`TruncatedPoisson`.
+
+    Method: docs/method/implementations.md#truncated
+    """
+
+    tight: ClassVar[bool] = False
+    why_not_tight: ClassVar[str] = (
+        "the upper side, where it is told whether a batch was cut, is loose where many are; the"
+        " lower side is achieved by an attack"
+    )
+    relation: ClassVar[str] = "zeroing a record, and the reverse"
+
+    def canonical(self) -> Mechanism:
+        """Itself: the pair of the other relation does not dominate."""
+        return self
+
+    def gathered(self, count: Array) -> Sequence[tuple[Mechanism, Array]]:
+        """The pair of the profile, and no attack.
+
+        Method: docs/method/implementations.md#truncated
+        """
+        parts = self.capped()
+        names = ("noise_multiplier", "sampling_prob", "cut", "rest", "replaced")
+        columns = [np.broadcast_to(getattr(parts, name), self.shape) for name in names]
+        above, below = np.empty(self.shape, object), np.empty(self.shape, object)
+        for index in np.ndindex(self.shape):
+            numbers = [float(column[index]) for column in columns]
+            above[index] = table_of(follow(_profile(*numbers)))
+        # (the record moves every batch by no more than its norm)
+        pair = OpenPair.build(above, below, precision_above(columns[0]))
+        return [(TailPair.of(pair, inverse_square(columns[0])), count)]
+
+    def lower_bound_mechanisms(self) -> tuple[Mechanism, ...]:
+        """The step when all other records are zero."""
+        parts = self.capped()
+        columns = np.broadcast_arrays(parts.noise_multiplier, parts.member_prob)
+        sigma, rate = (np.broadcast_to(column, self.shape) for column in columns)
+        return (sampled_gaussian(sigma, rate),)
+
+    def noise_alone(self) -> list[tuple[Any, Any]]:
+        """The same, without anything that is told beside it."""
+        (member,) = self.lower_bound_mechanisms()
+        return [(member, 1)]
 
 
 @pytree
@@ -193,3 +269,31 @@ class CappedPair(Mechanism):
             xp.maximum(a.jitter, b.jitter),
             uncertain=uncertain,
         )
+
+
+def _profile(
+    sigma: float, rate: float, cut: float, rest: float, replaced: float
+) -> Callable[[Array], Array]:
+    """δ(ε), ε ≥ 0, of both orders, from above."""
+    sampled, drawn = Sampled(sigma), np.asarray(rate)
+    known = 1.0 + 4.0 * CLOSED_FORM
+
+    def fixed(epsilon: Array) -> Array:
+        # e^ε of the Gaussian's own ε is 1 + (e^ε − 1)/q′; 1 − β and β of advanced joint convexity
+        with np.errstate(over="ignore"):
+            grown = np.expm1(np.minimum(epsilon, 600.0))
+        inner = np.minimum(np.log1p(grown / replaced), 1e4)
+        other = grown * (1.0 - replaced) / (replaced + grown)
+        far, close = (
+            np.asarray(gdp.delta(epsilon=inner, mu=np.full(np.shape(inner), mu)), float)
+            for mu in (2.0 / sigma, 1.0 / sigma)
+        )
+        found = replaced * (other * far + (1.0 - other) * close + 16.0 * UNIT * far)
+        return np.minimum(found * known + 1e-300, replaced)
+
+    def both(epsilon: Array) -> Array:
+        plain = [order(drawn, epsilon) for order in (sampled.removed, sampled.added)]
+        batches = cut * fixed(epsilon) if cut > 0.0 else 0.0
+        return np.stack([np.minimum((rest * p + batches) * (1.0 + CAPPED), 1.0) for p in plain])
+
+    return both

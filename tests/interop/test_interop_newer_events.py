@@ -190,8 +190,9 @@ def test_best_of_several_runs_is_a_selection(mean, shape, law):
 
 
 def test_best_of_several_runs_fails_no_less_often_than_any_of_them():
-    stated = ev.EpsilonDeltaDpEvent(1.0, 1e-6) if hasattr(ev, "EpsilonDeltaDpEvent") else None
-    run = stated or ev.TruncatedSubsampledGaussianDpEvent(1000, 0.1, 130, 2.0)
+    if not hasattr(ev, "EpsilonDeltaDpEvent"):
+        pytest.skip("the installed dp_accounting has no event that fails")
+    run = ev.EpsilonDeltaDpEvent(1.0, 1e-6)
     one = spending(run, SPECIAL).infinite_mass()
     best = spending(ev.RepeatAndSelectDpEvent(run, 10.0, 1.0), SPECIAL)
     # some run fails with probability 1 − E(1 − δ)^K, at least; the law is geometric

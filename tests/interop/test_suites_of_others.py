@@ -12,13 +12,14 @@ import importlib.util
 import os
 import sys
 import unittest
+from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.nightly, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 dpa = pytest.importorskip("dp_accounting", reason="the extra 'interop' is not installed")
 
-# words in a test's name → why ours is right
+# words in a test's name → why ours is right; docs/guides/other-frameworks.md has the same
 PLD_REASONS = {
     "UnsupportedEventError not raised": "replacing a record is two moves, which is a sound pair for"
     " Laplace noise, discrete or not, and for a mechanism that is ε-DP under replacement",
@@ -33,6 +34,7 @@ JAX_PRIVACY_REASONS = {
     "ZCDpEvent": "what sampling makes of a mechanism depends on more than its zCDP; Rényi bounds of"
     " sampled mechanisms are not part of the account"
 }
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "other-frameworks.md"
 
 
 def _module(name, variable):
@@ -62,6 +64,13 @@ def _falls(case):
     return result.testsRun, [f"{test.id()} {said.strip().splitlines()[-1]}" for test, said in bad]
 
 
+def test_reasons_are_those_of_the_guide():
+    words = " ".join(GUIDE.read_text(encoding="utf-8").split())
+    for reason in {**PLD_REASONS, **JAX_PRIVACY_REASONS}.values():
+        assert reason == "the same" or reason in words, reason
+
+
+@pytest.mark.nightly
 def test_pld_accountants_of_dp_accounting_have_reasons_where_they_differ(monkeypatch):
     from dp_accounting.pld import pld_privacy_accountant
 
@@ -77,6 +86,7 @@ def test_pld_accountants_of_dp_accounting_have_reasons_where_they_differ(monkeyp
     assert len(falls) <= number // 7 and not unexplained, unexplained
 
 
+@pytest.mark.nightly
 def test_accounting_of_jax_privacy_has_reasons_where_it_differs(monkeypatch):
     pytest.importorskip("jax_privacy", reason="jax_privacy is not installed")
     from jaxgdp.interop.dp_accounting import Accountant

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import bdtrc
 
 from ...mechanisms import (
     ApproximateDP,
@@ -30,6 +29,7 @@ from ...mechanisms import (
 from ...mechanisms.base import Mechanism
 from ...mechanisms.fixed_size import ReplacedInFixedSize
 from ...mechanisms.runs import MOST_RUNS
+from ...mechanisms.truncated_poisson import ZeroedInTruncated
 from ...numerics.validation import ROUNDED_RATE
 from ..spent import Spent, Use, best_of, one_of_many, permute_and_flip
 from .discrete import (
@@ -308,11 +308,7 @@ def _sampled_gaussian(sigma: float, p: float) -> Spent:
 def _truncated(at: _Place) -> Spent:
     """Poisson sampling whose batches are cut to at most B records: ``jaxgdp.TruncatedPoisson``.
 
-    For special-record neighbours: if fewer than B of the other records are drawn, nothing is cut
-    and the step is a Poisson-subsampled Gaussian. Else, with probability Pr[Bin(n − 1, p) ≥ B], all
-    may be seen, provided that the record is drawn at all: which of the two it is may be known to
-    the attacker, so the step is dominated by the subsampled Gaussian composed with what reveals
-    everything with probability p·Pr[…]."""
+    For special-record neighbours a record counts as zero, and takes its place in the batch."""
     at.only(ADD_OR_REMOVE, SPECIAL)
     p, sigma = at.rate("sampling_probability"), at.at_least_zero("noise_multiplier")
     size, most = at.whole("dataset_size"), at.whole("truncated_batch_size")
@@ -324,10 +320,9 @@ def _truncated(at: _Place) -> Spent:
         if most > size or inner.non_private or inner.nothing:
             return inner
         return _use(TruncatedPoisson, sigma, p, float(most), size + 1.0)
-    cut = p * float(bdtrc(most - 1, size - 1, p)) * (1.0 + 1e-9)
-    if cut >= 1.0 or inner.non_private:
-        return _EVERYTHING
-    return inner.plus(_use(ApproximateDP, 0.0, cut)) if cut > 0.0 else inner
+    if most >= size or inner.non_private or inner.nothing:
+        return inner
+    return _use(ZeroedInTruncated, sigma, p, float(most), float(size))
 
 
 def _allocation(at: _Place) -> Spent:
