@@ -6,13 +6,17 @@ computed next is the engine's business."""
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterator
+import contextvars
+import functools
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from ...bracket import Bracket
+from ...numerics.precision import with_float64
 from ...numerics.shapes import Array, Float, Int
 from ..certify.curve import Curve
 from ..certify.vertices import Vertices, trimmed
@@ -26,6 +30,8 @@ from .rows import chunks, joined, take
 _READ_TOGETHER = 2**14
 # chunks of a compiled program that NumPy works on at once, of sparse lattices
 _EAGER_CHUNKS = 2
+# components of a single setting from which on a thread for each side pays
+_MANY_COMPONENTS = 256
 
 
 class Pass(NamedTuple):
@@ -218,12 +224,25 @@ def _composed(batch: Batch, position: int, one: Pass) -> Iterator[_Part]:
     begun, first = None, 0
     for rows, real in chunks(len(one.settings), largest, executor.padded):
         settings, plans = one.settings[rows], take(one.plans, rows)
-        halves = [_half(batch, one, side, settings, plans, real) for side in sides]
+        half = functools.partial(_half, batch, one, settings=settings, plans=plans, real=real)
+        halves = _of_sides(batch, half, sides)
         if begun is not None:
             yield _finished(batch, position, one, *begun)
         begun, first = (first, settings, real, halves), first + real
     if begun is not None:
         yield _finished(batch, position, one, *begun)
+
+
+def _of_sides(batch: Batch, half: Callable[[int], list], sides: tuple[int, ...]) -> list[list]:
+    """Both sides of a chunk: side by side where a single setting has so many components that
+    nothing else is there to be done, else one after the other.
+    """
+    if len(sides) == 1 or batch.number > 1 or batch.components < _MANY_COMPONENTS:
+        return [half(side) for side in sides]
+    contexts = [contextvars.copy_context() for _ in sides]  # (NumPy's own settings are in them)
+    with ThreadPoolExecutor(len(sides)) as pool:
+        run = with_float64(lambda context, side: context.run(half, side))
+        return list(pool.map(run, contexts, sides))
 
 
 def _chunks_at_once(one: Pass) -> int:

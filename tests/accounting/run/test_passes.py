@@ -56,3 +56,15 @@ def test_whole_curves_stay_with_their_settings(alone, every):
     for i, single in enumerate(alone[::every]):
         mu = single.brackets["mu"]
         assert found.lower[i] <= mu.upper[0] and mu.lower[0] <= found.upper[i]
+
+
+def test_sides_of_a_setting_of_many_components_are_the_same_side_by_side(monkeypatch):
+    sigma, rate = np.linspace(0.8, 2.0, 300), np.linspace(0.02, 0.005, 300)
+    run = jaxgdp.compose(
+        [(jaxgdp.SubsampledGaussian(s, p), 3) for s, p in zip(sigma, rate, strict=True)]
+    )
+    asked = {"executor": "eager", "delta": 1e-5, "nested": False}
+    together = jaxgdp.measure(run, ("mu", "epsilon"), **asked)
+    monkeypatch.setattr(passes, "_MANY_COMPONENTS", np.inf)
+    one = jaxgdp.measure(run, ("mu", "epsilon"), **asked)
+    assert together.mu == one.mu and together.epsilon == one.epsilon
