@@ -12,7 +12,15 @@ from jaxgdp import SubsampledGaussian, SubsampledLaplace
 from jaxgdp.quantities import registry
 
 SEED = 20260101
-EACH = {"bounded_range": 50, "densities": 4, "discrete": 44, "large_steps": 7, "noise": 12}
+EACH = {
+    "allocated": 20,
+    "bounded_range": 50,
+    "densities": 4,
+    "discrete": 44,
+    "large_steps": 7,
+    "mixtures": 4,
+    "noise": 12,
+}
 
 
 @pytest.mark.slow

@@ -37,7 +37,8 @@ def group_profile(
         profile, not of the mechanism.
 
     Raises:
-        ValueError: a batch, or k out of range.
+        ValueError: a batch, k out of range, or a group so large that nothing is bounded for it up
+            to an ε of some hundred.
 
     Example:
         >>> import jaxgdp
@@ -66,6 +67,11 @@ def group_profile(
         found, many = _chained(found, one, step), many + 1
     epsilon = step * np.arange(len(found) - _GRID)
     delta = np.minimum.accumulate(np.clip(found[_GRID:] * (1.0 + 1e-9), 1e-300, 1.0))
+    if delta[-1] >= 1.0:
+        raise ValueError(
+            "records_per_user must be so small that delta of the group is below 1 at an epsilon of"
+            f" {epsilon[-1]:.4g}, got {records}"
+        )
     return FromProfile(epsilon, delta)
 
 

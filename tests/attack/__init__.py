@@ -9,21 +9,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import bounded_range, densities, discrete, large_steps, noise
+from . import allocated, bounded_range, densities, discrete, large_steps, mixtures, noise
 
 FAMILIES = {
+    "allocated": allocated,
     "bounded_range": bounded_range,
     "densities": densities,
     "discrete": discrete,
     "large_steps": large_steps,
+    "mixtures": mixtures,
     "noise": noise,
 }
 _OFTEN = {
+    "allocated": 0.1,
     "bounded_range": 0.1,
     "densities": 0.15,
-    "discrete": 0.35,
+    "discrete": 0.25,
     "large_steps": 0.1,
-    "noise": 0.3,
+    "mixtures": 0.15,
+    "noise": 0.15,
 }
 
 

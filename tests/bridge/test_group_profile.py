@@ -22,3 +22,10 @@ def test_profile_of_a_group_is_above_what_is_known():
 def test_group_profile_takes_one_mechanism():
     with pytest.raises(ValueError, match="unbatched"):
         bridge.group_profile(jaxgdp.Gaussian([1.0, 2.0]), 2)
+
+
+def test_group_that_nothing_is_bounded_for_is_refused_by_name():
+    assert jaxgdp.delta(bridge.group_profile(jaxgdp.PureDP(20.0), 2), epsilon=39.0).upper < 1.0
+    for mechanism, records in ((jaxgdp.PureDP(20.0), 16), (jaxgdp.ApproximateDP(1e-4, 0.3), 4)):
+        with pytest.raises(ValueError, match=f"records_per_user .* got {records}"):
+            bridge.group_profile(mechanism, records)
