@@ -10,6 +10,7 @@ from ...numerics.shapes import Array, Float
 from ...numerics.validation import checked
 
 MOST_STEPS = 10_000  # of a dense matrix: 0.8 GB
+_LEAST, _MOST = 1e-100, 1e100  # of a column's largest entry, whose square has to be a double
 
 
 def matrix(strategy: Any, num_steps: int | None) -> Float[Array, "steps steps"]:
@@ -17,7 +18,8 @@ def matrix(strategy: Any, num_steps: int | None) -> Float[Array, "steps steps"]:
 
     Raises:
         ValueError: not lower triangular, not square, a diagonal with a 0, more coefficients than
-            steps, or a number of steps that does not belong to it; names the argument.
+            steps, a column whose squared norm may be no double, or a number of steps that does not
+            belong to it; names the argument.
     """
     given = checked("strategy", strategy, "finite numbers", lambda a: a == a)
     if given.ndim == 1:
@@ -54,6 +56,10 @@ def matrix(strategy: Any, num_steps: int | None) -> Float[Array, "steps steps"]:
         )
     if np.any(np.diag(full) == 0.0):
         raise ValueError("strategy must have no 0 on its diagonal")
+    largest = np.maximum(full.max(axis=0), -full.min(axis=0))
+    checked("largest entry of every column of strategy", largest,
+            f"from {_LEAST:g} to {_MOST:g} in size",
+            lambda a: (a >= _LEAST) & (a <= _MOST))  # fmt: skip
     return full
 
 

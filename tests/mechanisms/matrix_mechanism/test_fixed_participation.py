@@ -126,6 +126,8 @@ BAD = [
     (dict(strategy=[1.0, 0.5, 0.2], num_steps=2), "at most num_steps = 2"),
     (dict(strategy=np.eye(3), num_steps=4), "num_steps must be that of the strategy"),
     (dict(strategy=[1.0, np.nan], num_steps=3), "strategy must be finite numbers"),
+    (dict(strategy=[[1e200]]), "column of strategy must be from 1e-100 to 1e.100"),
+    (dict(strategy=np.diag([1.0, 1e-200])), "column of strategy .* got 1e-200"),
     (dict(participation="Everyone()"), "participation must be one of"),
     (dict(participation=CyclicPoisson(0.1, 2)), "at most cycle = 2 bands"),
     (dict(participation=CyclicPoisson(0.1, 20)), "cycle must be at most the number of steps"),
