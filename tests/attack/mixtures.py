@@ -35,6 +35,14 @@ class OneUse(Smooth):
     def _turned(self, **how):
         return OneUse(self.rates, self.losses, **how)
 
+    def _span(self):
+        # (losses may be so small that what is searched must not be wider than they are)
+        widest, room = max(abs(self.low), abs(self.high)), (self.high - self.low) / 16
+        if self.both:
+            return -widest - room, widest + room
+        low, high = (-self.high, -self.low) if self.swap else (self.low, self.high)
+        return low - room, high + room
+
     def _highest(self, rough):
         values = [rough(loss) for loss in self.losses]
         last = len(values) - 1
