@@ -34,7 +34,15 @@ class Level:
         rest = 1 - self.apart
         rates = ((point.tpr - self.apart) / rest, point.fpr / rest)
         high, low = (quantile(rate.max(exact(0)).min(exact(1))) for rate in rates)
-        return Sides((high.lower - low.upper).lower(), (high.upper - low.lower).upper())
+        # (where both are infinite: nothing is known from below, and from above only that a test
+        # which is right by chance alone has no level)
+        lower, upper = (high.lower - low.upper).lower(), (high.upper - low.lower).upper()
+        if lower.is_nan():
+            lower = flint.arb.neg_inf()
+        if upper.is_nan():
+            nothing = point.fpr >= 1 or point.tpr <= self.apart
+            upper = flint.arb.neg_inf() if nothing else flint.arb.pos_inf()
+        return Sides(lower, upper)
 
     def estimate(self, row: Row, i: int) -> float:
         """A double near it; −∞ where there is none."""
@@ -122,7 +130,8 @@ def _between(row: Row, start: Ball, end: Ball) -> tuple[int, int]:
     first, last = row.around(start), row.around(end)
     while first > 0 and not row.points[first].fpr < start:
         first -= 1
-    while last < len(row.points) - 1 and not row.points[last].fpr > end:
+    # (the last vertex may be before it, too: there the TPR is 1)
+    while last < len(row.points) and not row.points[last].fpr > end:
         last += 1
     return first + 1, last - 1
 

@@ -352,3 +352,29 @@ def test_many_claims_about_rare_steps_are_looked_at_as_finely_as_one():
     lower, upper = map(float, jaxgdp.epsilon(run, delta=1e-6))
     made = claim("epsilon", (0.9995 * lower, 1.0005 * upper), "add_remove", {"delta": 1e-6})
     assert prove_all(run, [made], max_seconds=100)[0].verdict == "proven"
+
+
+@pytest.mark.parametrize("adjacency", ["remove", "add", "add_remove"])
+def test_coarse_lattice_of_many_rare_steps_is_above_a_test_of_the_largest_loss(adjacency):
+    """The record is looked for in the step with the largest loss: a point of the curve, in closed
+    form. A polygon whose TPR is 1 before its FPR is has an infinite level there."""
+    sigma, rate, steps, apart = 0.1, 1e-12, 4 * 10**8, 1e-6
+    run = jaxgdp.dpsgd(sigma, rate, steps)
+    with mpmath.workdps(60):
+        tail = lambda x: mpmath.erfc(x / mpmath.sqrt(2)) / 2
+        quantile = lambda q: -mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * q)
+        at = mpmath.mpf(11)
+        fpr = steps * tail(at)  # at most
+        once = steps * mpmath.mpf(rate) * (1 - mpmath.mpf(rate)) ** (steps - 1)
+        tpr = once * tail(at - 1 / mpmath.mpf(sigma))  # at least
+        d = mpmath.mpf(apart)
+        shown = quantile((tpr - d) / (1 - d)) - quantile(fpr / (1 - d))
+    found = jaxgdp.prove(
+        run,
+        "approximate_mu",
+        (float(shown) * 0.99, 20.0),
+        max_seconds=1.0,
+        adjacency=adjacency,
+        approximation=apart,
+    )
+    assert shown > 5.0 and found.verdict != "refuted" and found.bracket.upper >= shown
