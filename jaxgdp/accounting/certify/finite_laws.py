@@ -310,15 +310,7 @@ def _dominating(
             np.zeros(2), np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1, bool), 0.0, infinite
         )
     slack = off.log_rate
-    log_alpha = _up(log_p[start:]) - slack
-    log_tpr = np.minimum(np.logaddexp(_up(log_q[start:]), infinite) + slack, 0.0)
-    before = np.append(np.logaddexp.reduce(log_q[:start], initial=-np.inf), log_q[start:-1])
-    log_beta = np.minimum(np.logaddexp.accumulate(before) - slack, 0.0)
-    # whichever of TPR and FNR is the smaller one is a sum of its own
-    small = log_beta < np.log(0.5)
-    with np.errstate(divide="ignore"):
-        log_tpr = np.where(small, np.log1p(-np.exp(log_beta)) * (1.0 - 4.0 * SPACING), log_tpr)
-        log_beta = np.where(small, log_beta, np.log1p(-np.exp(log_tpr)) * (1.0 + 4.0 * SPACING))
+    log_alpha, log_tpr, log_beta = _by_logs(log_p, log_q, start, infinite, slack)
     units = off.part(start)
     fpr, tpr = (_Sums.of(log[start:], off, units, law) for law, log in enumerate((log_p, log_q)))
     # (no rate is smaller than those that lie beyond it)
@@ -347,6 +339,26 @@ def _dominating(
     return _vertices(
         at, log_alpha, log_tpr, log_beta, np.ones(len(log_alpha), bool), at[-1], infinite
     )
+
+
+def _by_logs(
+    log_p: Float[Array, " atoms"],
+    log_q: Float[Array, " atoms"],
+    start: int,
+    infinite: float,
+    slack: Array | float,
+) -> tuple[Array, Array, Array]:
+    """Logs of FPR, TPR and FNR at the losses from ``start`` on, each moved by itself."""
+    log_alpha = _up(log_p[start:]) - slack
+    log_tpr = np.minimum(np.logaddexp(_up(log_q[start:]), infinite) + slack, 0.0)
+    before = np.append(np.logaddexp.reduce(log_q[:start], initial=-np.inf), log_q[start:-1])
+    log_beta = np.minimum(np.logaddexp.accumulate(before) - slack, 0.0)
+    # whichever of TPR and FNR is the smaller one is a sum of its own
+    small = log_beta < np.log(0.5)
+    with np.errstate(divide="ignore"):
+        log_tpr = np.where(small, np.log1p(-np.exp(log_beta)) * (1.0 - 4.0 * SPACING), log_tpr)
+        log_beta = np.where(small, log_beta, np.log1p(-np.exp(log_tpr)) * (1.0 + 4.0 * SPACING))
+    return log_alpha, log_tpr, log_beta
 
 
 def _infinity(log_mass: float, off: _Off) -> float:

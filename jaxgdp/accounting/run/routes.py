@@ -73,9 +73,7 @@ def answer(
     if len(rows):
         found.put(rows, without_lattice.answer(groups, rows, question.take(rows, number)))
         left[rows] = _wide(found, question, rows) & ~long.hopeless[rows]
-    little = by_share.seldom(groups, by_share.LITTLE_NOISE)
-    if question.rtol < _AS_A_RULE:
-        little |= by_share.hardly_ever(groups)
+    little = _lattices_show_little(groups, question)
     for row in map(int, np.flatnonzero((jumps | little | helped) & left)):
         told = _narrow_by_steps(groups, question, row, found, seldom[row])
         # (lattices take long where there is little noise, or little to see, and show less)
@@ -87,6 +85,14 @@ def answer(
         so_far = found.of(others, part[1])
         found.put(others, _by_lattices(*part, progress, max_size, executor, so_far))
     return found.answer()
+
+
+def _lattices_show_little(groups: tuple, question: Question) -> Array:
+    """Whether settings are narrower without lattices, where anything makes them so."""
+    little = by_share.seldom(groups, by_share.LITTLE_NOISE)
+    if question.rtol < _AS_A_RULE:
+        little |= by_share.hardly_ever(groups)
+    return little
 
 
 def _wide(found: RunningBrackets, question: Question, rows: Array) -> Array:
