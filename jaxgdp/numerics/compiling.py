@@ -26,7 +26,7 @@ _THOROUGH: dict[str, Any] = {
 # … and no optimisation, where a program runs a few times for milliseconds: a third of the time for
 # compiling is left
 _QUICK: dict[str, Any] = _THOROUGH | {"xla_backend_optimization_level": 0}
-# to try several ways of each product of matrices on a GPU takes most of the time of compiling
+# to try several ways of each product of matrices on a GPU took a quarter of the time of compiling
 _ACCELERATOR: dict[str, Any] = {"xla_gpu_autotune_level": 0}
 _ENVIRONMENT = "JAXGDP_COMPILE"
 # two tasks that first call a program at the same time must share what is compiled
