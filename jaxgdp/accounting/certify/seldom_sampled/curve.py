@@ -3,13 +3,13 @@ and the curve of the law given that it is makes up all of the privacy loss."""
 
 from __future__ import annotations
 
-import functools
 import math
 
 import numpy as np
 
 from ....numerics.errors import UNIT
 from ....numerics.normal import log1mexp
+from ....numerics.recent import Recent
 from ....numerics.shapes import Array
 from ..curve import Curve, GaussianParts
 from ..finite_laws import Columns, halves, padded
@@ -20,6 +20,8 @@ from .layout import Run
 
 # of tests that are kept, absolute or given the record
 _LEAST_TPR, _LEAST_MASS, _LEAST_FPR = math.log(1e-275), math.log(1e-280), math.log(1e-280)
+# (finer accuracies, and what is left wide, ask again)
+_CURVES = Recent(most=2**25)
 _ROOM = 8.0  # units of what half a dozen operations make of a log, for its size and 1
 
 
@@ -33,10 +35,9 @@ def both_sides(run: Run, parts: GaussianParts, finer: int = 1) -> Curve:
 
     Method: docs/method/seldom.md#seldom-share
     """
-    return Curve(*_half_curves(run, finer), *parts)
+    return Curve(*_CURVES.get((run, finer), lambda: _half_curves(run, finer)), *parts)
 
 
-@functools.lru_cache(maxsize=4)  # (finer accuracies, and what is left wide, ask again)
 def _half_curves(run: Run, finer: int) -> tuple[Vertices, ...]:
     """Of both orders, from above, and from below."""
     above, below = laws.dominating(run, finer), laws.attack(run, finer)
