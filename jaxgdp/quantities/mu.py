@@ -16,7 +16,7 @@ from . import overflow
 from .base import Quantity, log_rate
 from .reading import known
 from .reading.chords import alpha_chord, alpha_line, chord_to_end, some_tests, tpr_chord, tpr_line
-from .reading.quantiles import difference, from_the_middle, gaps, quantiles
+from .reading.quantiles import close_rates, difference, from_the_middle, gaps, quantiles
 from .tangency import (
     HalfCurves,
     Tangency,
@@ -58,18 +58,27 @@ def _upper_rates(p: Points, log_floor: Array) -> tuple[Array, ...]:
 
 
 def _upper(
-    p: Points, z_alpha: Array, z_tpr: Array, other_ends: Array, log_floor: Array, z_floor: Array
+    p: Points,
+    z_alpha: Array,
+    z_tpr: Array,
+    close: Array,
+    other_ends: Array,
+    log_floor: Array,
+    z_floor: Array,
 ) -> Array:
     """Largest μ of a dominating half-curve over the range of rates (``_upper_rates``).
 
+    ``close``: bounds on μ where rates are nearly the same (``close_rates``).
     ``other_ends``: μ at the ends with the least FPR and the least FNR, from the lines of the other
     half. If this half's thresholds grow towards an end, the lines of either half hold there.
 
     Method: docs/method/mu.md#floor
     """
     clamped = difference(xp.maximum(z_alpha[:-2], z_floor), z_tpr[:-2], 1.0)
+    inner = p.log_alpha >= log_floor
+    clamped = xp.where(inner, xp.minimum(clamped, close[:-2]), clamped)
     everywhere = xp.max(xp.where(p.used, clamped, -xp.inf))
-    plain = difference(z_alpha, z_tpr, 1.0)
+    plain = xp.minimum(difference(z_alpha, z_tpr, 1.0), close)
     # the middle of the curve is provably above the floor, or it is not
     visible = xp.max(xp.where(p.used, p.log_alpha, -xp.inf)) >= log_floor
     first = argmax(p.used)
@@ -99,6 +108,7 @@ def _lower(
     rates: tuple[Array, ...],
     z_alpha: Array,
     z_tpr: Array,
+    close: Array,
     log_floor: Array,
     z_floor: Array,
 ) -> Array:
@@ -108,11 +118,13 @@ def _lower(
     """
     used = xp.append(tests.used, xp.asarray([True, True]))
     weaker = difference(xp.maximum(z_alpha, z_floor), xp.minimum(z_tpr, -z_floor), -1.0)
+    log_alpha, _, log_beta = rates
+    within = (log_alpha >= log_floor) & (log_beta >= log_floor)
+    weaker = xp.where(within, xp.maximum(weaker, close), weaker)
     visible = xp.max(xp.where(used, weaker, -xp.inf))
     # (a test with both rates at most the floor is one of the range where there are such)
-    log_alpha, _, log_beta = rates
     both = used & (log_alpha <= log_floor) & (log_beta <= log_floor)
-    plain = difference(z_alpha, z_tpr, -1.0)
+    plain = xp.maximum(difference(z_alpha, z_tpr, -1.0), close)
     return xp.maximum(visible, xp.max(xp.where(both, plain, -xp.inf)))
 
 
@@ -140,20 +152,21 @@ def mu(curve: Curve, log_floor: Array) -> Bracket:
         xp.vmap(lambda p: _upper_rates(p, log_floor))(dominating),
         xp.vmap(lambda p, some: _lower_rates(p, some, log_floor))(attack, tests),
     )
-    z_alpha, z_tpr = quantiles(
-        *(xp.concatenate(column, axis=1) for column in zip(*rates, strict=True))
-    )
+    columns = [xp.concatenate(column, axis=1) for column in zip(*rates, strict=True)]
+    z_alpha, z_tpr = quantiles(*columns)
+    close = close_rates(columns, z_alpha, z_tpr)
     end = rates[0][0].shape[1]
     of_lines = z_alpha[:, :end], z_tpr[:, :end]
-    other_ends = difference(*(z[::-1, -2:][:, ::-1] for z in of_lines), 1.0)
+    # (that of the other order's line: both of its ends change places)
+    other_ends = xp.minimum(difference(*of_lines, 1.0), close.upper[:, :end])[::-1, -2:][:, ::-1]
     upper = xp.max(
-        xp.vmap(lambda p, a, t, other: _upper(p, a, t, other, log_floor, z_floor))(
-            dominating, *of_lines, other_ends
+        xp.vmap(lambda p, a, t, c, other: _upper(p, a, t, c, other, log_floor, z_floor))(
+            dominating, *of_lines, close.upper[:, :end], other_ends
         )
     )
     shown = xp.max(
-        xp.vmap(lambda p, of_tests, a, t: _lower(p, of_tests, a, t, log_floor, z_floor))(
-            tests, rates[1], z_alpha[:, end:], z_tpr[:, end:]
+        xp.vmap(lambda p, of_tests, a, t, c: _lower(p, of_tests, a, t, c, log_floor, z_floor))(
+            tests, rates[1], z_alpha[:, end:], z_tpr[:, end:], close.lower[:, end:]
         )
     )
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...accounting.certify.curve import Points
 from ...accounting.certify.vertices import Vertices
+from ...bracket import Bracket
 from ...numerics import namespace as xp
 from ...numerics.errors import QUANTILE, QUANTILE_AT_ZERO
-from ...numerics.normal import ndtri_exp
+from ...numerics.normal import log_error, ndtri_exp
 from ...numerics.shapes import Array
+
+# log TPR − log α up to which rates are taken for nearly the same, and quantiles up to which they
+# are doubles of full precision
+_CLOSE, _DEEP = 0.01, 35.0
+_LOG_ROOT_TWO_PI = 0.9189385332046727
 
 
 def quantiles(log_alpha: Array, log_tpr: Array, log_beta: Array) -> tuple[Array, Array]:
@@ -29,6 +35,34 @@ def difference(z_alpha: Array, z_tpr: Array, sign: float) -> Array:
     value = xp.where(xp.isnan(value), -xp.inf, value)
     # some TPR at FPR 0: no Gaussian curve allows that
     return xp.where((z_alpha == -xp.inf) & (z_tpr > -xp.inf), xp.inf, value)
+
+
+def close_rates(rates: Sequence[Array], z_alpha: Array, z_tpr: Array) -> Bracket:
+    """μ of points whose two rates are nearly the same, −∞ and ∞ of others: log TPR − log α is the
+    integral of the falling φ/Φ from one quantile to the other, and so at most μ times its value at
+    the first, at least μ times that at the other.
+
+    Args:
+        rates: log α, log TPR and log β of the points; those with TPR > β are others.
+        z_alpha, z_tpr: quantiles of the first two.
+
+    Method: docs/method/mu.md#close
+    """
+    log_alpha, log_tpr, log_beta = rates
+    gap = log_tpr - log_alpha
+    close = (gap > 0.0) & (gap < _CLOSE) & (log_tpr < log_beta)
+    close = close & (xp.abs(z_alpha) < _DEEP) & (xp.abs(z_tpr) < _DEEP)
+    rounded = log_error(log_alpha, log_tpr)
+    sides = []
+    for log_rate, z, sign in ((log_alpha, z_alpha, -1.0), (log_tpr, z_tpr, 1.0)):
+        z = xp.where(close, z, 0.0)
+        steepness = xp.exp(
+            -0.5 * z * z - _LOG_ROOT_TWO_PI - xp.where(close, log_rate, -_LOG_ROOT_TWO_PI)
+        )
+        moved = xp.where(close, xp.maximum(gap + sign * rounded, 0.0), 0.0)
+        value = moved / steepness * (1.0 + sign * 4.0 * QUANTILE * (2.0 + z * z))
+        sides.append(xp.where(close, value, sign * xp.inf))
+    return Bracket(*sides)
 
 
 def from_the_middle(p: Points) -> Array:
