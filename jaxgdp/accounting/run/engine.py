@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -83,6 +83,7 @@ class FinishedPass(NamedTuple):
             excess,
             Reach(_both_sides(thresholds[row]), _both_sides(log_fprs[row])),
             tuple(float(x) for x in cut_high),
+            mixed=self.one.side is None and self.one.lattices.mixed,
         )
         if quantity is None:
             return found
@@ -119,6 +120,10 @@ class Engine:
         max_size: largest dense lattice to try.
         executor: the one that was named, or None.
         known: what is known of the settings by other means, or None.
+        places: thresholds |ℓ| near which quantities are read off, by name, of shape (settings,), as
+            far as they are known by other means, else NaN: then only these are looked at, once, and
+            a setting has a third of the work. Quantities without a threshold stand for the whole
+            curve, where they are finite.
     """
 
     def __init__(
@@ -129,6 +134,7 @@ class Engine:
         max_size: int,
         executor: Executor | None,
         known: RunningBrackets | None = None,
+        places: Mapping[str, Array] | None = None,
     ):
         self.question, self.progress = question, progress
         self.number = groups[0][1].shape[0]
@@ -161,10 +167,11 @@ class Engine:
         # settings whose whole curve is composed as finely as it takes
         self.in_full: set[int] = set()
         # lattice points that passes over a setting may still have
-        self.most_points = _points(question, groups)
+        self.most_points = _points(question, groups) / (3.0 if places else 1.0)
         self.points_left = np.full(self.number, self.most_points)
         self.to_plan: list[Task] = []
         self.to_run: list[Task] = []
+        self.places = places or {}
 
     def _batch(self, groups: tuple, executor: Executor | None) -> Batch:
         rates = self.question.rates(self.number)
@@ -251,6 +258,8 @@ class Engine:
 
     def first_tasks(self) -> Sequence[Task]:
         """Whole curves, or the thresholds themselves where all of them are known beforehand."""
+        if self.places:
+            return self._at_places()
         known = [row for row in self.thresholds if row is not None]
         settings = range(self.number)
         if not known or len(known) < len(self.thresholds) or self.question.keep:
@@ -262,6 +271,25 @@ class Engine:
             for quantity, row in enumerate(known)
             for i in settings
         ]
+
+    def _at_places(self) -> list[Task]:
+        """Tasks about places that are known beforehand, for each order where it has its own, and
+        whole curves.
+        """
+        self.in_full = set(range(self.number))
+        tasks: dict[tuple, Task] = {}
+        for q, own in enumerate(self.at_threshold):
+            places = self.places.get(self._name(q), np.zeros(0))
+            for i in map(int, np.flatnonzero(np.isfinite(places))):
+                if not own:
+                    tasks[i,] = whole_curve(i, self.steps[i], self.rules)
+                    continue
+                for side in (0, 1) if self._by_order(q) else (self.side_of(q),):
+                    tasks[i, q, side] = one_threshold(
+                        i, q, places[i], self.steps[i], self.rules, side
+                    )
+        # (sparse lattices are of no use where a whole curve on them showed nothing)
+        return [dataclasses.replace(task, dense=True) for task in tasks.values()]
 
     def start(self, tasks: Sequence[Task]) -> None:
         """Plan new tasks in the next round."""
@@ -352,9 +380,36 @@ class Engine:
             if self._by_order(task.quantity):
                 self._absorb_orders(done, row, excess[:, row])
             else:
-                name = None if task.quantity is None else self._name(task.quantity)
-                self._decide(done, row, task, done.result(row, worst, name), excess[:, row])
+                result = self._result(done, row, task, worst)
+                self._decide(done, row, task, result, excess[:, row])
         self._report_finished()
+
+    def _result(self, done: FinishedPass, row: int, task: Task, worst: float) -> PassResult:
+        if task.quantity is None:
+            return done.result(row, worst, None)
+        name = self._name(task.quantity)
+        result = done.result(row, worst, name)
+        if self._is_threshold(task.quantity) and np.isfinite(result.threshold):
+            place = self._within_reach(name, done, row, np.asarray(result.threshold))
+            result = result._replace(threshold=float(place))
+        return result
+
+    def _is_threshold(self, quantity: int) -> bool:
+        """Whether a quantity is the threshold that it is read off at."""
+        record = self.question.asked[quantity][0]
+        return record.unit == "nats" and record.locate is not None
+
+    def _within_reach(self, name: str, done: FinishedPass, row: int, place: Array) -> Array:
+        """Where a pass found a quantity to be that is a threshold: between what is known of it,
+        and no farther than a pass over the whole curve was planned.
+        """
+        task, plans, sides = done.tasks[row], done.one.plans, self.found.results[name]
+        low, high = float(sides.lower[task.setting]), float(sides.upper[task.setting])
+        if isinstance(task, CurveTask):
+            return np.minimum(np.clip(place, low, high), np.max(plans.cut_high[row]))
+        if low < np.min(plans.cut_low[row]) and high > np.max(plans.cut_high[row]):
+            return task.threshold + 0.0 * place  # (nothing was seen)
+        return np.clip(place, low, high)
 
     def _decide(
         self, done: FinishedPass, row: int, task: Task, result: PassResult, excess: Array
@@ -521,6 +576,8 @@ class Engine:
         if name not in located:
             return np.nan
         found = located[name][row]
+        if self._is_threshold(quantity):
+            found = self._within_reach(name, done, row, found)
         if not self._by_order(quantity):
             return float(np.max(found))
         least = self._bar(quantity, i, side)  # type: ignore[arg-type]

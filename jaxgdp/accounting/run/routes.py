@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from ...bracket import Bracket
 from ...numerics.precision import with_float64
 from ...numerics.shapes import Array
 from ..certify import closed_forms
 from ..question import Answer, Question
-from . import by_far_shifts, by_share, executors, without_lattice
+from . import by_far_shifts, by_place, by_share, executors, without_lattice
 from .engine import MAX_SIZE, Engine
 from .executors import Executor
 from .rows import take
@@ -73,11 +74,12 @@ def answer(
     if len(rows):
         found.put(rows, without_lattice.answer(groups, rows, question.take(rows, number)))
         left[rows] = _wide(found, question, rows) & ~long.hopeless[rows]
-    little = _lattices_show_little(groups, question)
+    little, told = _lattices_show_little(groups, question), np.zeros(number, bool)
     for row in map(int, np.flatnonzero((jumps | little | helped) & left)):
-        told = _narrow_by_steps(groups, question, row, found, seldom[row])
+        told[row] = _narrow_by_steps(groups, question, row, found, seldom[row]) and little[row]
         # (lattices take long where there is little noise, or little to see, and show less)
-        left[row] &= _wide(found, question, np.array([row]))[0] and not (told and little[row])
+        left[row] &= _wide(found, question, np.array([row]))[0] and not told[row]
+    by_place.narrow(groups, question, found.results, told, max_size, executor)
     progress(int(np.count_nonzero(~left)))
     others = np.flatnonzero(left)
     if len(others):
@@ -132,5 +134,8 @@ def _by_lattices(
     known: RunningBrackets | None = None,
 ) -> Answer:
     found = Engine(groups, question, progress, max_size, executor, known).answer()
+    before = {name: Bracket(*map(np.copy, sides)) for name, sides in found.results.items()}
     without_lattice.narrow_what_is_wide(groups, question, found)
+    new = by_place.new_places(question, found.results, before, len(found.sizes))
+    by_place.narrow(groups, question, found.results, new, max_size, executor, found_only=True)
     return found

@@ -145,6 +145,11 @@ class Lattices(NamedTuple):
         return self.plus.kind == self.minus.kind == "sparse"
 
     @property
+    def mixed(self) -> bool:
+        """Whether one of them is sparse and the other one is not."""
+        return (self.plus.kind == "sparse") != (self.minus.kind == "sparse")
+
+    @property
     def work(self) -> float:
         """What a task costs NumPy, in passes on 512 vertices."""
         return max(self.plus.work, self.minus.work)

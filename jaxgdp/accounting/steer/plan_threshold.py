@@ -63,8 +63,8 @@ def _quadrature_about(
     deepest = xp.maximum(40.0, -1.1 * value)
     for _ in range(2):
         loss = quadrature(groups, deepest + fine + xp.log(count), reverse)
-        r_x = depths(loss, _saddle(loss, threshold).tilt).fpr
-        deepest = xp.maximum(deepest, 0.5 * xp.max(r_x) ** 2 + 3.0)
+        r_y = depths(loss, _saddle(loss, threshold).tilt).tpr
+        deepest = xp.maximum(deepest, 0.5 * xp.max(r_y * r_y) + 3.0)
     return quadrature(groups, deepest + fine + xp.log(count), reverse)
 
 
@@ -73,7 +73,7 @@ class _ByJump(NamedTuple):
 
     Attributes:
         likeliest: whether it is.
-        left: whether several jumps lead there, and are left with the small steps.
+        left: whether several jumps lead there, or none does, and are left with the small steps.
         loss: with steps cut where they are of no use; nodes of shape (sides, components, nodes).
         tilt: for what takes a jump.
         neg_log_mass: −log of its mass about the threshold under that tilt.
@@ -104,11 +104,11 @@ def _by_jump(
         place > 0.0, place + _BEYOND * bulk + 3.0 / tail_slope(uncut, least, positive), xp.inf
     )
     apart = uncut.cut(stops)
-    by_jump, fainter, several = at_jump(apart, least, positive, tilt)
+    by_jump, fainter, several, none = at_jump(apart, least, positive, tilt)
     jumps = (variance > _WIDEST * bulk**2) & (by_jump > 1.0) & (place > 0.0) & (share != 0.0)
     # (a single step with atoms is no composition: nothing is beside it)
     jumps = jumps & ((xp.sum(loss.uses) > 1.0) | (xp.max(loss.atomic) == 0.0))
-    several = jumps & (share < 0.0) & (several | (share <= -1.0))
+    several = jumps & (none | (share < 0.0) & (several | (share <= -1.0)))
     return _ByJump(jumps & ~several, several, apart, by_jump, fainter)
 
 

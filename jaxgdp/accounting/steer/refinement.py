@@ -133,6 +133,7 @@ class PassResult(NamedTuple):
         threshold: where the quantity was found to be read off; NaN if that is not known.
         spread: half the stretch of thresholds that the window resolves.
         several: whether several jumps lead there, which were not composed apart.
+        mixed: whether the other half-curve had a sparse lattice beside a dense one.
     """
 
     lattice: LatticeChoice
@@ -142,6 +143,7 @@ class PassResult(NamedTuple):
     threshold: float = np.nan
     spread: float = np.inf
     several: bool = False
+    mixed: bool = False
 
 
 @dataclass(frozen=True)
@@ -265,11 +267,13 @@ def refine(task: Task, found: PassResult, rules: Rules, choice: Choice) -> Decis
         return Decision(moved, PLAN, "the window was off")
     # (what a sparse lattice does not resolve a dense one may)
     by_jumps = lattice.kind == "jump" or (found.several and lattice.kind != "sparse")
-    can_weaken = _can_weaken_tilt(after, by_jumps)
+    # (what is called no jump, however small, has none)
+    none = found.several and JUMP_SHARES[after.gentler_tilts] > 0.0
+    can_weaken = _can_weaken_tilt(after, by_jumps and not none)
     unresolved = by_jumps and excess * rules.rtol > _VACUOUS
     if (stuck or unresolved) and can_weaken and rules.tight:
         why = "a finer lattice did not help, or will not: a gentler tilt"
-        return Decision(_with_gentler_tilt(after), PLAN, why)
+        return Decision(_with_gentler_tilt(after, found.several), PLAN, why)
     sparse, stalled = lattice.kind == "sparse", stuck and after.stalled > 0
     if isinstance(after, CurveTask) and not sparse and stalled and not can_weaken:
         return _in_more_pieces(after, lattice, rules) or Decision(
@@ -279,8 +283,14 @@ def refine(task: Task, found: PassResult, rules: Rules, choice: Choice) -> Decis
         return Decision(after, DONE, "finer lattices do not help")
     if (better := _on_finer_lattice(after, found, stuck, rules, choice)) is not None:
         return Decision(better, RUN, "wider than asked: a finer lattice")
+    # (what is known by other means may be narrow while sparse lattices show nothing)
+    if sparse and excess >= task.excess and not task.dense:
+        fresh = dataclasses.replace(after, dense=True, detail=1.0)
+        if (better := finer(fresh, lattice, 1.0, choice)) is not None:
+            return Decision(better, RUN, "sparse lattices showed nothing: a dense one")
     if (sparse or isinstance(task, PointTask)) and can_weaken and after.tries < _most_tries(rules):
-        return Decision(_with_gentler_tilt(after), PLAN, "no finer lattice: a gentler tilt")
+        why = "no finer lattice: a gentler tilt"
+        return Decision(_with_gentler_tilt(after, found.several), PLAN, why)
     more = _in_more_pieces(after, lattice, rules) if isinstance(after, CurveTask) else None
     return more or Decision(after, DONE, "nothing left to try")
 
@@ -305,10 +315,12 @@ def _can_weaken_tilt(task: Task, by_jumps: bool) -> bool:
     return task.gentler_tilts < (len(JUMP_SHARES) - 1 if by_jumps else 0)
 
 
-def _with_gentler_tilt(task: Task) -> Task:
+def _with_gentler_tilt(task: Task, several: bool) -> Task:
+    # (where several jumps were left with the small steps already, to leave them is nothing new)
+    left = several and isinstance(task, PointTask) and task.gentler_tilts == 0
     return dataclasses.replace(
         task,
-        gentler_tilts=task.gentler_tilts + 1,
+        gentler_tilts=task.gentler_tilts + (2 if left else 1),
         max_neg_log_density=0.5 * task.max_neg_log_density,
         detail=task.detail if isinstance(task, CurveTask) else 1.0,
     )
@@ -328,7 +340,8 @@ def _on_finer_lattice(
     tried -= task.gentler_tilts if rules.tight and focused else 0
     if tried >= _most_tries(rules):
         return None
-    if sparse and stuck and found.excess * rules.rtol > _VACUOUS:
+    nothing = found.excess * rules.rtol > _VACUOUS
+    if (sparse and stuck or found.mixed) and nothing and not task.dense:
         return finer(dataclasses.replace(task, dense=True, detail=1.0), lattice, 1.0, choice)
     more = 8.0 if stuck else float(np.clip(np.sqrt(found.excess / 0.8), 1.3, 4.0))
     return finer(task, lattice, more, choice)

@@ -17,7 +17,7 @@ _FEW_JUMPS = (
     40.0  # −log of how many jumps are expected, at most: a second one is then outside of the window
 )
 _UNSURE = 10.0  # by which −log of a mass may be more than follows from a mean and a variance
-_SOME_JUMPS = 1.0  # log of how many jumps are several
+_SOME_JUMPS, _HARDLY_ONE = 1.0, -8.0  # log of how many jumps are several, and hardly one
 _SEVERAL = 6.0  # … where several jumps lead to the threshold
 _HIDDEN = 8.0  # −log of the part of what takes a jump that is about the threshold, at most
 MARGIN = 0.05  # how far past the asked depth, in standard deviations, the pieces reach
@@ -164,11 +164,13 @@ class JumpTilt(NamedTuple):
         neg_log_mass: −log of the mass about the threshold that the loss has under the tilt.
         several: whether several jumps are expected under the tilt of the saddle point, so that the
             law is not one without a jump beside one with one, with nothing between them.
+        none: whether hardly one is expected there: smaller steps lead to the threshold.
     """
 
     tilt: Array
     neg_log_mass: Array
     several: Array
+    none: Array
 
 
 def at_jump(
@@ -214,9 +216,9 @@ def at_jump(
         tilt_of(lambda s: one(s)[0] + _FEW_JUMPS), tilt_of(lambda s: _HIDDEN - hidden(s))
     )
     tilt = xp.minimum(tilt, xp.minimum(there, several))
-    return JumpTilt(
-        tilt, xp.maximum(hidden(tilt) - one(tilt)[0], 0.0) + _UNSURE, one(high)[0] > _SOME_JUMPS
-    )
+    expected = one(high)[0]
+    fainter = xp.maximum(hidden(tilt) - one(tilt)[0], 0.0) + _UNSURE
+    return JumpTilt(tilt, fainter, expected > _SOME_JUMPS, expected < _HARDLY_ONE)
 
 
 def _increasing_root(error: Callable, low: Array, start: Array) -> Array:
