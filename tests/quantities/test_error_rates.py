@@ -68,3 +68,35 @@ def test_small_fnrs_next_to_small_fprs_keep_their_digits(epsilon, uses, least):
             assert beta.lower[i] <= true <= beta.upper[i], alpha
             assert beta.width[i] <= 1e-3 * true or found.status["beta"][i] == 1
             assert tpr.lower[i] <= 1 - true <= tpr.upper[i], alpha
+
+
+@pytest.mark.parametrize("fpr", [1e-4, 0.05, 0.2, 0.48, 0.7])
+@pytest.mark.parametrize("executor", ["eager", "compiled"])
+def test_envelope_of_both_orders_has_slope_minus_one_in_the_middle(fpr, executor):
+    """Where steps with the record are certain to be told, removing has the curve α → c + (1 − c)·α
+    with c = 1 − (1 − p)^T, and its envelope with the inverse is α → c + α up to TPR 1.
+    """
+    p, steps = 0.01, 10
+    told = -np.expm1(steps * np.log1p(-p))
+    exact = min(told + fpr, 1.0)
+    # (noise of 0.02: a step is mistaken with probability Φ(−25))
+    found = jaxgdp.measure(
+        jaxgdp.dpsgd(0.02, p, steps), ("tpr", "beta"), fpr=fpr, rtol=1e-3, executor=executor
+    )
+    for bracket, truth in ((found.tpr, exact), (found.beta, 1.0 - exact)):
+        assert bracket.lower <= truth * (1.0 + 1e-12) and truth * (1.0 - 1e-12) <= bracket.upper
+        assert bracket.width <= 1e-6 * bracket.upper
+
+
+@pytest.mark.parametrize("sigma, p", [(0.3, 0.01), (1.0, 0.2), (0.1, 0.5)])
+def test_middle_of_the_envelope_of_one_use_is_guessing_plus_the_advantage(sigma, p):
+    with mpmath.workdps(30):
+        # sup TPR − FPR: outputs beyond 1/2, where N(1, σ²) is denser than N(0, σ²)
+        gain = mpmath.mpf(p) * (2 * mpmath.ncdf(mpmath.mpf(0.5) / mpmath.mpf(sigma)) - 1)
+        alpha = mpmath.ncdf(-mpmath.mpf(0.5) / mpmath.mpf(sigma))
+    for fpr in np.linspace(float(alpha) * 1.001, float(1 - gain - alpha) * 0.999, 5):
+        found = jaxgdp.measure(jaxgdp.dpsgd(sigma, p, 1), ("tpr", "beta"), fpr=fpr, rtol=1e-3)
+        for bracket, truth in ((found.tpr, fpr + gain), (found.beta, 1 - fpr - gain)):
+            truth = float(truth)
+            assert bracket.lower <= truth * (1.0 + 1e-12) and truth * (1.0 - 1e-12) <= bracket.upper
+            assert bracket.width <= 1e-3 * bracket.upper

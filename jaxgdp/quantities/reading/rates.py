@@ -18,7 +18,7 @@ from ...accounting.certify.vertices import Vertices
 from ...bracket import Bracket
 from ...numerics import namespace as xp
 from ...numerics.errors import LOGS
-from ...numerics.normal import log1mexp, log_error
+from ...numerics.normal import argmax, log1mexp, log_error
 from ...numerics.once import once
 from ...numerics.shapes import Array
 from . import unsampled
@@ -88,6 +88,21 @@ def _mirror(p: Points) -> Points:
 
 
 @once
+def _middle(one: Points, other: Points) -> Points:
+    """The test of two half-curves that gains most over guessing, and it mirrored: between these
+    two the envelope of both orders has the slope −1.
+    """
+    rows = Points(*(xp.concatenate([a, b]) for a, b in zip(one, other, strict=True)))
+    missed = xp.exp(rows.log_alpha) + xp.exp(rows.log_beta)
+    k = argmax(xp.where(rows.used, -missed, -xp.inf))
+    test = Points(*(a[k][None] for a in rows))
+    both = Points(*(xp.concatenate(pair) for pair in zip(_mirror(test), test, strict=True)))
+    # (tests are in the order of falling FPRs)
+    first = xp.where(both.log_alpha[0] >= both.log_alpha[1], 0, 1)
+    return Points(*(a[xp.stack([first, 1 - first])] for a in both))
+
+
+@once
 def error_rates(curve: Curve, log_fpr: Array, *, symmetric: bool) -> tuple[Bracket, Bracket]:
     """log TPR and log FNR at one FPR, each a bracket.
 
@@ -113,6 +128,7 @@ def error_rates(curve: Curve, log_fpr: Array, *, symmetric: bool) -> tuple[Brack
     candidates = [tpr_chord(attack, log_fpr), tpr_chord(_mirror(other), log_fpr)]
     if symmetric:
         candidates += [tpr_chord(other, log_fpr), tpr_chord(_mirror(attack), log_fpr)]
+        candidates += [tpr_chord(_middle(attack, other), log_fpr)]
     tpr_shown, beta_shown = unsampled.error_rates(log_fpr, curve.gaussian_part_mu, -1.0)
     tpr_low, beta_high = (
         xp.max(xp.stack([c[0] for c in candidates])),

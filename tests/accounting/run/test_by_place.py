@@ -9,10 +9,7 @@ import jaxgdp
 
 # noise, sampling probability and steps: a step with the record is told from others by 6 deviations
 # and more, so that which steps had it is known all but certainly
-RUNS = [
-    (0.0775, 3.2e-7, 820_000_000),
-    (0.08, 2.5e-3, 400_000),
-]
+RUNS = [(0.0775, 3.2e-7, 820_000_000), (0.08, 2.5e-3, 400_000)]
 DELTA = 1e-9
 
 
