@@ -20,6 +20,9 @@ from ..pairs.mixture import log_mixture, log_unmixed, unmixed_below
 from .base import Mechanism, poisson_words
 
 _NODES = 128  # quadrature nodes for cumulants; they steer tilts and windows, never a certificate
+# distance of nodes, absolute and over σ, from which on more of them are about where the loss bends,
+# and how many standard deviations about there have them nearly equally far apart
+_STEP, _STEP_OVER_NOISE, _CORE = 0.5, 1.5, 4.0
 _LEAST, _LARGEST = 1e-307, 1e307  # of 1/σ² as a double: beyond, a bound takes its place
 _TOGETHER = 2**15  # points whose cells NumPy works out at once
 # widest cell, in standard deviations and in its own scale, that the series serves: the first term
@@ -85,15 +88,23 @@ class SubsampledGaussian(Mechanism):
         """Quadrature nodes of the privacy loss under P and their log weights (unbatched).
 
         Equally spaced nodes in o/σ, spectrally accurate for the normal density, out to where both P
-        and Q have a tail of e^{−depth}. The range matters: the loss is log-normal-like, so beyond
-        some tilt its full cumulant generating function is all far tail, while the lattice moves
-        that tail to the atom at infinity."""
+        and Q have a tail of e^{−depth}; where these would be far apart, closer ones about where the
+        loss bends. The range matters: the loss is log-normal-like, so beyond some tilt its full
+        cumulant generating function is all far tail, while the lattice moves that tail to the atom
+        at infinity."""
         sigma, p = self.noise_multiplier, self.sampling_prob
         tail = xp.sqrt(2.0 * depth)
         low, high = -tail - 1.0, tail + 1.0 / sigma
         step = (high - low) / (_NODES - 1)
-        z = low + step * xp.arange(_NODES)
-        return log_mixture(p, z / sigma - 0.5 / sigma**2), xp.log(step) - 0.5 * z * z - LOG_SQRT_2PI
+        even = low + step * xp.arange(_NODES)
+        # (the loss bends within some σ of where both terms of the mixture are the same)
+        odds = xp.log1p(-xp.minimum(p, 1.0 - 1e-9)) - xp.log(xp.maximum(p, 1e-300))
+        bend = xp.clip(sigma * odds + 0.5 / sigma, low, high)
+        close, log_slope = _closer_about(bend, low, high)
+        rough = step > xp.minimum(_STEP, _STEP_OVER_NOISE * sigma)
+        z = xp.where(rough, close, even)
+        log_step = xp.where(rough, log_slope, xp.log(step))
+        return log_mixture(p, z / sigma - 0.5 / sigma**2), log_step - 0.5 * z * z - LOG_SQRT_2PI
 
     def gaussian_precision(self):
         """1/σ² where the mechanism is exactly Gaussian (closed-form cumulants), else 0."""
@@ -331,6 +342,19 @@ def _cells_jvp(primals: tuple, tangents: tuple):
     dup = xp.where(interior, growth / xp.expm1(xp.diff(ell)), 0.0) * (dy - dx)[1:-1]
     zero = jax.tree.map(xp.zeros_like, cells)
     return cells, zero._replace(log_x=dx, log_y=dy, up=dup)
+
+
+def _closer_about(bend: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """Nodes from ``low`` to ``high``, and logs of their weights: A·sinh(t) from ``bend``, at equal
+    distances of t.
+    """
+    ends = xp.stack([low - bend, high - bend]) / _CORE
+    size = xp.abs(ends)
+    start, stop = xp.sign(ends) * xp.log(size + xp.sqrt(size * size + 1.0))
+    step = (stop - start) / (_NODES - 1)
+    grown = xp.exp(start + step * xp.arange(_NODES))
+    z = bend + 0.5 * _CORE * (grown - 1.0 / grown)
+    return z, xp.log(0.5 * _CORE * step * (grown + 1.0 / grown))
 
 
 def hermite_series(m: Array, w: Array):

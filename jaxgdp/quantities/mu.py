@@ -16,7 +16,14 @@ from . import overflow
 from .base import Quantity, log_rate
 from .reading import known
 from .reading.chords import alpha_chord, alpha_line, chord_to_end, some_tests, tpr_chord, tpr_line
-from .reading.quantiles import close_rates, difference, from_the_middle, gaps, quantiles
+from .reading.quantiles import (
+    close_rates,
+    difference,
+    from_the_middle,
+    mu_in_gaps,
+    quantiles,
+    without_silent_pieces,
+)
 from .tangency import (
     HalfCurves,
     Tangency,
@@ -143,6 +150,7 @@ def mu(curve: Curve, log_floor: Array) -> Bracket:
         both_sides(curve.upper_plus, curve.upper_minus),
         both_sides(curve.lower_plus, curve.lower_minus),
     )
+    above = xp.vmap(without_silent_pieces)(above)
     dominating: Any = xp.vmap(points)(above)
     attack: Any = xp.vmap(points)(below)
     # μ changes slowly along a smooth curve, but not between two atoms of the loss
@@ -174,7 +182,8 @@ def mu(curve: Curve, log_floor: Array) -> Bracket:
         return (log_alpha >= log_floor) | (log_beta <= log_floor)
 
     # (where nothing tells P from Q no rate between 0 and 1 is left at floor 0)
-    upper = xp.maximum(upper, 0.0) + xp.max(xp.vmap(lambda v: gaps(v, matters))(above))
+    upper = xp.maximum(upper, 0.0)
+    upper = xp.maximum(upper, xp.max(xp.vmap(lambda v: mu_in_gaps(v, matters))(above)))
     upper = xp.minimum(upper, curve.tail_mu * (1.0 + COMPOSED_MU))
     return Bracket(xp.maximum(shown, curve.gaussian_part_mu * (1.0 - COMPOSED_MU)), upper)
 

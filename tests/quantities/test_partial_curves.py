@@ -10,6 +10,7 @@ from scipy.stats import binom
 
 import jaxgdp
 from jaxgdp.numerics.precision import with_float64
+from jaxgdp.quantities.mu import mu
 from jaxgdp.quantities.reading.quantiles import gaps
 from jaxgdp.quantities.registry import REGISTRY
 
@@ -168,6 +169,32 @@ def test_gaps_between_pieces(gaussian, pieces, expected):
     )
     found = with_float64(gaps)(vertices, lambda alpha, tpr, beta: alpha >= np.log(1e-6))
     assert found == pytest.approx(expected, rel=1e-12, abs=0.0) and found >= expected
+
+
+def test_pieces_that_say_nothing_are_gaps():
+    """Of a curve that lost one of its pieces μ is no less than before, and no more than the ends of
+    the neighbouring pieces leave.
+    """
+    curve = jaxgdp.tradeoff(jaxgdp.dpsgd(1.0, 0.05, 2000), rtol=1e-3)._curves[0][-1]
+    half, floor = curve.upper_plus, np.log(1e-10)
+    pieces = half.log_alpha.shape[0]
+    assert pieces > 2
+    with np.errstate(all="ignore"):
+        before = with_float64(mu)(curve, floor)
+    for lost in range(1, pieces - 1):
+        row = np.arange(pieces)[:, None] == lost
+        silent = half._replace(
+            log_alpha=np.where(row, -np.inf, half.log_alpha),
+            log_tpr=np.where(row, 0.0, half.log_tpr),
+            log_beta=np.where(row, -np.inf, half.log_beta),
+        )
+        with np.errstate(all="ignore"):
+            found = with_float64(mu)(curve._replace(upper_plus=silent), floor)
+        end = np.argmin(np.where(half.used[lost - 1], half.log_alpha[lost - 1], np.inf))
+        next_alpha = np.max(np.where(half.used[lost + 1], half.log_alpha[lost + 1], -np.inf))
+        most = -ndtri(np.exp(next_alpha)) - ndtri(np.exp(half.log_beta[lost - 1, end]))
+        assert before.upper <= found.upper <= max(before.upper, most * (1.0 + 1e-9))
+        assert found.lower == before.lower
 
 
 def test_gaps_where_nothing_is_asked(gaussian):

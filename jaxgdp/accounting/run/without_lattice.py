@@ -31,7 +31,9 @@ from .running_brackets import RunningBrackets, unknown, worst
 _POINTS, _THRESHOLDS = 2048, 192  # of one step, and of a half-curve, in the first pass
 _FEW_POINTS, _SHALLOW = 512, 40.0  # of one step, and how deep, to see whether a sum is normal
 _NEARLY_NORMAL = 0.02  # Lyapunov ratio up to which it is taken for that
-_FINER = (2, 5)  # times as many of them in the second one
+# times as many of them in the second one, and in the third one, and width over the width promised
+# up to which that is tried
+_FINER, _FINEST, _NEARLY = (2, 5), (8, 5), 5.0
 # part of an upper side that the lower one is away from it at most, for so many thresholds between
 _NEAR, _PLACES = 0.05, 13
 _MOST_COUNTED = 160  # outputs that a test wants to be large, at most
@@ -127,13 +129,13 @@ def served(groups: Groups, some: Bool[np.ndarray, " settings"]) -> Long:
     """Of ``some`` settings of a batch, those that are answered here."""
     uses = np.asarray(sum(np.sum(count, axis=-1) for _, count in groups))
     some = np.asarray(some & (uses >= limit_plan.FEWEST_USES))
-    far = np.zeros_like(some)
-    for row in np.flatnonzero(some & limit_plan.may_be_far(groups)):
-        far[row] = limit_plan.far_from_private(take(groups, int(row)))
+    weak, far = np.zeros_like(some), np.zeros_like(some)
+    for row in np.flatnonzero(some & limit_plan.may_be_weak(groups)):
+        weak[row], far[row] = limit_plan.weakness(take(groups, int(row)))
     normal = some & (uses >= limit_plan.MANY_USES) & ~far
     for row in np.flatnonzero(normal):
         normal[row] = _is_normal(groups, int(row))
-    return Long(far | normal, far | (normal & (uses >= limit_plan.MOST_USES)))
+    return Long(weak | normal, far | (normal & (uses >= limit_plan.MOST_USES)))
 
 
 def _is_normal(groups: Groups, row: int) -> bool:
@@ -163,12 +165,12 @@ def answer(groups: Groups, rows: Int[np.ndarray, " rows"], question: Question) -
     with np.errstate(all="ignore"):
         for i, row in enumerate(rows):
             own, located = question.take(np.array([i]), number), ()
-            for finer in ((1, 1), _FINER):
+            for finer in ((1, 1), _FINER, _FINEST):
                 curve = _curve(groups, int(row), _reach(own, located), question.rtol, finer)
                 curves[i] = closed_forms.oriented(curve, question.adjacency)
                 for name, bracket in closed_forms.read([curves[i]], own).items():
                     _narrow(results[name], i, bracket)
-                if worst(results, own, i) <= 1.0:
+                if not 1.0 < worst(results, own, i) <= (_NEARLY if finer == _FINER else np.inf):
                     break
                 located = _located(curves[i], own) + _between(own, results, i)
     none, executors = np.zeros(number, np.int64), np.full(number, NO_EXECUTOR, object)
@@ -213,9 +215,9 @@ def _narrow_by_moments(
     groups: Groups, row: int, own: Question, results: dict[str, Bracket]
 ) -> None:
     located: tuple[float, ...] = ()
-    for finer in ((1, 1), _FINER):
+    for finer in ((1, 1), _FINER, _FINEST):
         before = worst(results, own, row)
-        if before <= 1.0:
+        if not 1.0 < before <= (_NEARLY if finer == _FINEST else np.inf):
             return
         curve = _curve(groups, row, _reach(own, located), own.rtol, finer)
         curve = closed_forms.oriented(curve, own.adjacency)

@@ -19,6 +19,9 @@ from ..certify.tilted_moments import Parts, tilted_sum
 from .cumulants import composed, quadrature
 
 _COARSE = 33  # tilts between which the depth of thresholds is interpolated
+# standard deviations between a threshold that others are close about and the nearest of these, and
+# one of so many that are equally far apart beside them
+_CLOSEST, _EVEN = 1e-3, 4
 _ROOM = 0.2  # standard deviations beyond the rates that are asked for
 _MOST_DEPTH = 38.6  # standard deviations: rates below have no doubles
 _LARGEST_TILT = 1e15
@@ -31,7 +34,9 @@ _JUMPS, _PLACES, _LITTLE_NOISE, HARDLY_ANY_NOISE = 24, 97, 0.5, 0.12
 _BETWEEN, _BEYOND = 49, 17  # thresholds about an ε that is known so far, and beyond
 _NO_NOISE = 0.06  # up to which it is told which steps they are, however many
 _FEW_JUMPS = 40.0  # up to which numbers of them are looked at more closely
-_FAR = 2e4  # −log of the error rates in the middle of the curve, beyond which they decide nothing
+# −log of the error rates in the middle of the curve, beyond which limit theorems are asked first,
+# and beyond which these rates decide nothing
+_WEAK, _FAR = 100.0, 2e4
 
 
 class Reach(NamedTuple):
@@ -111,18 +116,29 @@ def jumps_tell(jumps: Jumps) -> bool:
     return run.p < 1.0 and (few or run.sigma <= _NO_NOISE) and may_have_jumps(jumps)
 
 
-def may_be_far(groups: tuple) -> Bool[np.ndarray, " settings"]:
-    """Settings of a batch for which it is worth asking whether they are ``far_from_private``: their
-    closed form does not exclude it."""
+def may_be_weak(groups: tuple) -> Bool[np.ndarray, " settings"]:
+    """Settings of a batch for which it is worth asking how ``weak`` they are: their closed form
+    does not exclude it."""
     own = xp.vmap(xp.vmap(lambda mechanism: mechanism.tail_precision()))
     with np.errstate(all="ignore"):
         bound = sum(np.sum(count * own(mechanism), axis=-1) for mechanism, count in groups)
-    return np.asarray(bound >= 8.0 * _FAR)
+    return np.asarray(bound >= 8.0 * _WEAK)
 
 
-def far_from_private(groups: tuple) -> bool:
-    """Whether both error rates in the middle of the curve of a composition are so small that
-    nobody needs to know more than how small.
+class Weakness(NamedTuple):
+    """How small both error rates in the middle of the curve of a composition are.
+
+    Attributes:
+        weak: so small that limit theorems say where its other rates lie.
+        far: so small that nobody needs to know more than how small.
+    """
+
+    weak: bool
+    far: bool
+
+
+def weakness(groups: tuple) -> Weakness:
+    """How far from private a composition is.
 
     Args:
         groups: of one setting.
@@ -132,7 +148,8 @@ def far_from_private(groups: tuple) -> bool:
     count = np.concatenate([count for _, count in groups])
     with np.errstate(all="ignore"):
         loss = quadrature(groups, np.full(count.shape, 30.0), np.array([False]))
-        return bool(-composed(loss, np.array([0.5])).value[0] > _FAR)
+        middle = float(-composed(loss, np.array([0.5])).value[0])
+    return Weakness(middle > _WEAK, middle > _FAR)
 
 
 class _Moments:
@@ -191,7 +208,8 @@ def thresholds(parts: Parts, reach: Reach, number: int) -> Thresholds:
     deviations, each with the tilt that has its mean there.
 
     Where privacy is so weak that the middle of the curve lies thousands of standard deviations
-    before the rates that are asked for, a third of them are about these rates.
+    before the rates that are asked for, they are closer the closer they are to the floor of the
+    FNR, and a third of them lie beyond.
 
     Method: docs/method/limit.md#long-runs
     """
@@ -209,12 +227,20 @@ def thresholds(parts: Parts, reach: Reach, number: int) -> Thresholds:
         past = lambda s: moments.mean(s) >= t  # noqa: B023
         if not past(end):
             end = _first(past, end, _up_to(past, end, end - start), 24)
-    before = lambda s: moments.depths(s)[1] >= -reach.floor - 1.0
-    middle = start if before(start) else _first(before, start, end, 24)
-    few = 2 * number // 3 if middle > start else 0
-    tilts = np.concatenate(
-        [_spread(moments, start, middle, few), _spread(moments, middle, end, number - few)]
-    )
+    near = lambda s: moments.depths(s)[1] >= -reach.floor - 1.0
+    at = lambda s: moments.depths(s)[1] >= -reach.floor
+    if near(start):
+        tilts = _spread(moments, start, end, number)
+    else:
+        # (there μ is as large as anywhere: what the middle of the curve has is less, as a rule)
+        floor = _first(at, start, end, 40)
+        few = 2 * number // 3
+        tilts = np.concatenate(
+            [
+                _crowded(moments, start, floor, few),
+                _crowded(moments, floor, end, number - few, from_first=True),
+            ]
+        )
     tilts = np.append(tilts, end + 0.3 * moments.step(end))
     return _at(moments, tilts, inside)
 
@@ -223,11 +249,32 @@ def _spread(moments: _Moments, low: float, high: float, number: int) -> Array:
     """Tilts equally far apart in standard deviations, without the last one."""
     if number == 0:
         return np.zeros(0)
+    depth, coarse = _depth(moments, low, high)
+    return np.interp(np.linspace(0.0, depth[-1], number + 1)[:-1], depth, coarse)
+
+
+def _crowded(
+    moments: _Moments, low: float, high: float, number: int, from_first: bool = False
+) -> Array:
+    """The same, but most of them closer the closer they are to the last one, or the first: where μ
+    grows towards it, what lies between thresholds that are far apart is more than it shows.
+    """
+    depth, coarse = _depth(moments, low, high)
+    if depth[-1] <= 2.0 * _CLOSEST:
+        return _spread(moments, low, high, number)
+    few = number // _EVEN
+    even = np.linspace(0.0, depth[-1], few + 1)[:-1]
+    left = np.geomspace(depth[-1], _CLOSEST, number - few + 1)[1:]
+    close = left if from_first else depth[-1] - left
+    return np.interp(np.unique(np.append(even, close)), depth, coarse)
+
+
+def _depth(moments: _Moments, low: float, high: float) -> tuple[Array, Array]:
+    """Standard deviations from the first of some tilts on, and these."""
     coarse = np.linspace(low, high, _COARSE)
     deviation = tilted_sum(moments.parts, coarse).deviation
     pieces = 0.5 * (deviation[1:] + deviation[:-1]) * np.diff(coarse)
-    depth = np.concatenate([[0.0], np.cumsum(pieces)])
-    return np.interp(np.linspace(0.0, depth[-1], number + 1)[:-1], depth, coarse)
+    return np.concatenate([[0.0], np.cumsum(pieces)]), coarse
 
 
 def _at(moments: _Moments, tilts: Array, inside: list[float]) -> Thresholds:

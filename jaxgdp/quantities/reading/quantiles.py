@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...accounting.certify.curve import Points
 from ...accounting.certify.vertices import Vertices
@@ -73,6 +73,34 @@ def from_the_middle(p: Points) -> Array:
     return xp.min(xp.where(p.used, p.low, xp.inf)) <= 0.0
 
 
+class _Gaps(NamedTuple):
+    """Between each piece and those before it: whether there is a gap, the FPRs at its upper and
+    lower end, and TPR and FNR at the upper one.
+    """
+
+    there: Array
+    bottom: Array
+    top: Array
+    log_tpr: Array
+    log_beta: Array
+
+
+def _between_pieces(v: Vertices, matters: Callable[[Array, Array, Array], Array]) -> _Gaps:
+    # (a piece without vertices ends nothing and begins nothing: what follows has to go on where the
+    # one before it left off)
+    any_used = xp.any(v.used, axis=-1)
+    latest = xp.cummax(xp.where(any_used, xp.arange(any_used.shape[0]), -1))[:-1]
+    before = xp.maximum(latest, 0)
+    top = xp.max(xp.where(v.used, v.log_alpha, -xp.inf), axis=-1)[1:]
+    k = xp.argmin(xp.where(v.used, v.log_alpha, xp.inf), axis=-1)[:, None]
+    rates = (v.log_alpha, v.log_tpr, v.log_beta)
+    bottom, log_tpr, log_beta = (xp.take_along_axis(a, k, -1)[:, 0][before] for a in rates)
+    gap = any_used[1:] & (latest >= 0) & ~(top >= bottom) & matters(bottom, log_tpr, log_beta)
+    # (where no loss is above 0 nothing is left out)
+    gap = gap if v.top is None else gap & ~(xp.max(v.top) <= 0.0)
+    return _Gaps(gap, bottom, top, log_tpr, log_beta)
+
+
 def gaps(
     v: Vertices, matters: Callable[[Array, Array, Array], Array], log_rest: Any = 0.0
 ) -> Array:
@@ -90,21 +118,33 @@ def gaps(
     """
     if v.log_alpha.shape[0] == 1:
         return xp.zeros(())
-    # (a piece without vertices ends nothing and begins nothing: what follows has to go on where the
-    # one before it left off)
-    any_used = xp.any(v.used, axis=-1)
-    latest = xp.cummax(xp.where(any_used, xp.arange(any_used.shape[0]), -1))[:-1]
-    before = xp.maximum(latest, 0)
-    top = xp.max(xp.where(v.used, v.log_alpha, -xp.inf), axis=-1)[1:]
-    k = xp.argmin(xp.where(v.used, v.log_alpha, xp.inf), axis=-1)[:, None]
-    rates = (v.log_alpha, v.log_tpr, v.log_beta)
-    bottom, log_tpr, log_beta = (xp.take_along_axis(a, k, -1)[:, 0][before] for a in rates)
-    gap = any_used[1:] & (latest >= 0) & ~(top >= bottom) & matters(bottom, log_tpr, log_beta)
-    # (where no loss is above 0 nothing is left out)
-    gap = gap if v.top is None else gap & ~(xp.max(v.top) <= 0.0)
+    gap, bottom, top, *_ = _between_pieces(v, matters)
     gap = gap & (top < log_rest)
     ends = xp.stack([xp.where(gap, bottom - log_rest, -1.0), xp.where(gap, top - log_rest, -1.0)])
     z = ndtri_exp(xp.minimum(ends, 0.0))
     return xp.max(
         xp.where(gap, z[0] - z[1] + 2.0 * (QUANTILE * xp.abs(z[1]) + QUANTILE_AT_ZERO), 0.0)
     )
+
+
+def mu_in_gaps(v: Vertices, matters: Callable[[Array, Array, Array], Array]) -> Array:
+    """Largest μ that gaps between the FPRs of pieces may hide (:func:`gaps`), −∞ without any: that
+    of the TPR at the upper end and the FPR at the lower one.
+
+    Method: docs/method/mu.md#floor
+    """
+    if v.log_alpha.shape[0] == 1:
+        return xp.asarray(-xp.inf)
+    gap, _, top, log_tpr, log_beta = _between_pieces(v, matters)
+    known = (xp.where(gap, rate, -1.0) for rate in (top, log_tpr, log_beta))
+    return xp.max(xp.where(gap, difference(*quantiles(*known), 1.0), -xp.inf))
+
+
+def without_silent_pieces(v: Vertices) -> Vertices:
+    """A dominating half-curve without pieces of which no vertex says anything, because rounding or
+    what escaped is more than their rates: gaps are left in their place.
+    """
+    if v.log_alpha.shape[0] == 1:
+        return v
+    says = v.used & ((v.log_alpha > -xp.inf) | (v.log_tpr < 0.0) | (v.log_beta > -xp.inf))
+    return v._replace(used=v.used & xp.any(says, axis=-1, keepdims=True))
