@@ -31,6 +31,10 @@ LITTLE_NOISE = 0.13  # up to which lattices show less than the number of jumps d
 # part of a width that they have to leave at most, and the work from which on they take too long
 _LOOKS, _FAR, _HELPS, _MOST_WORK = 4, 200.0, 0.8, 2.7e9
 _NEARLY = 1.2  # width over the width promised that is expected of twice as many, not to skip them
+# accuracy beyond which a last curve may be so many times as much work, where no more is left
+_AS_A_RULE, _TIMES_AT_LAST, _LEFT_AT_LAST = 0.99e-3, 2.0, 4.5
+# … as long as twice as many points leave so much of a width at most, as they do but for rounding
+_HELPS_AT_LAST = 0.4
 _TWICE = 3.0  # width over the width promised up to which twice as many points may do
 
 
@@ -98,10 +102,16 @@ def _run(groups: Groups, row: int) -> seldom_sampled.Run | None:
 
 
 def _narrowed(
-    groups: Groups, row: int, own: Question, results: dict[str, Bracket], at: int, finer: int = 1
+    groups: Groups,
+    row: int,
+    own: Question,
+    results: dict[str, Bracket],
+    at: int,
+    finer: int = 1,
+    times: float = 1.0,
 ) -> Curve | None:
-    """Narrow the numbers of a setting in place, on ever more points while these help; the last
-    curve.
+    """Narrow the numbers of a setting in place, on ever more points while these help, with so many
+    times the usual work; the last curve.
     """
     from ..certify import seldom_sampled
 
@@ -109,7 +119,10 @@ def _narrowed(
     if run is None:
         return None
     least = 1 if own.rtol >= 0.99e-3 else 2 if own.rtol >= 0.99e-4 else 4
-    parts, most = gaussian_parts(take(groups, row)), _MOST_WORK * (1.0 if least == 1 else 3.0)
+    parts, most = (
+        gaussian_parts(take(groups, row)),
+        times * _MOST_WORK * (1.0 if least == 1 else 3.0),
+    )
     finer, curve, before = finer * least, None, np.inf
     alone = {name: unknown(at + 1) for name in results}
     while finer > least and seldom_sampled.work(run, finer) > most:
@@ -122,7 +135,8 @@ def _narrowed(
             curve = closed_forms.oriented(curve, own.adjacency)
         _narrow((results, alone), at, curve, own)
         left, mine = worst(results, own, at), worst(alone, own, at)
-        if left <= 1.0 or left > _far(own) or (look and mine > _HELPS * before):
+        helps = _HELPS if times == 1.0 else _HELPS_AT_LAST
+        if left <= 1.0 or left > _far(own) or (look and mine > helps * before):
             break
         # (twice as many points leave as much of it as they did before)
         more = 4 if look and mine * mine > _NEARLY * before else 2
@@ -161,7 +175,12 @@ def answer(groups: Groups, rows: Int[np.ndarray, " rows"], question: Question) -
 
 @with_float64
 def narrow(
-    groups: Groups, row: int, own: Question, results: dict[str, Bracket], finer: int = 1
+    groups: Groups,
+    row: int,
+    own: Question,
+    results: dict[str, Bracket],
+    finer: int = 1,
+    times: float = 1.0,
 ) -> None:
     """Narrow the numbers of a setting in place, where its record is seldom sampled.
 
@@ -171,10 +190,11 @@ def narrow(
         own: what is asked of it.
         results: of the whole batch.
         finer: how many times as many points as usual the first curve has.
+        times: how many times as much work as usual curves may be.
 
     Method: docs/method/seldom.md#seldom-share
     """
-    _narrowed(groups, row, own, results, row, finer)
+    _narrowed(groups, row, own, results, row, finer, times)
 
 
 def narrow_further(groups: Groups, row: int, own: Question, results: dict[str, Bracket]) -> bool:
@@ -188,6 +208,17 @@ def narrow_further(groups: Groups, row: int, own: Question, results: dict[str, B
     if 1.0 < left <= _far(own):
         narrow(groups, row, own, results, finer=2 if left <= _TWICE else 4)
     return left <= _far(own)
+
+
+def narrow_at_last(groups: Groups, row: int, own: Question, results: dict[str, Bracket]) -> None:
+    """The same, of accuracies beyond 1e-3, where nothing else did and twice as many points as are
+    usual may do: some ten seconds.
+
+    Args:
+        groups, row, own, results: as for :func:`narrow`.
+    """
+    if own.rtol < _AS_A_RULE and 1.0 < worst(results, own, row) <= _LEFT_AT_LAST:
+        narrow(groups, row, own, results, times=_TIMES_AT_LAST)
 
 
 def _narrow(each: tuple[dict[str, Bracket], ...], row: int, curve: Curve, own: Question) -> None:

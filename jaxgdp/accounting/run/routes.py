@@ -80,6 +80,9 @@ def answer(
         # (lattices take long where there is little noise, or little to see, and show less)
         left[row] &= _wide(found, question, np.array([row]))[0] and not told[row]
     by_place.narrow(groups, question, found.results, told, max_size, executor)
+    for row in map(int, np.flatnonzero(told)):
+        own = question.take(np.array([row]), number)
+        by_share.narrow_at_last(groups, row, own, found.results)
     progress(int(np.count_nonzero(~left)))
     others = np.flatnonzero(left)
     if len(others):

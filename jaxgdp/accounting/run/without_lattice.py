@@ -209,6 +209,7 @@ def narrow_what_is_wide(groups: Groups, question: Question, found: Answer) -> No
                 by_share.narrow_further(groups, row, own, found.results)
             if uses[row] >= limit_plan.FEWEST_USES:
                 _narrow_by_moments(groups, row, own, found.results)
+            by_share.narrow_at_last(groups, row, own, found.results)
 
 
 def _narrow_by_moments(
