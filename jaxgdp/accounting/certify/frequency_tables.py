@@ -104,13 +104,17 @@ def _probes(distance: Float[Array, " distances"], edge: Float[Array, " edges"]) 
     Method: docs/method/frequencies.md#sparse
     """
     middle, width = 0.5 * (edge[1:] + edge[:-1]), np.diff(edge)
-    j = distance[:, None]
-    inside = j * width <= 2.0
-    cos, sin = np.cos(middle * j), np.sin(middle * j)
-    restricted = lambda *columns: np.stack([np.where(inside, column, 0.0).T for column in columns])
-    square = np.broadcast_to(j * j, cos.shape)
-    even = restricted(cos, j * sin, np.ones_like(cos), square)
-    return _Probes(even, restricted(sin, j * cos), width)
+    # (row by row: all of them are the largest arrays there are)
+    even, odd = (np.zeros((columns, len(width), len(distance))) for columns in (4, 2))
+    for probe, at in enumerate(middle):
+        inside = distance * width[probe] <= 2.0
+        j = distance[inside]
+        cos, sin = np.cos(at * j), np.sin(at * j)
+        for column, of_even in enumerate((cos, j * sin, 1.0, j * j)):
+            even[column, probe, inside] = of_even
+        for column, of_odd in enumerate((sin, j * cos)):
+            odd[column, probe, inside] = of_odd
+    return _Probes(even, odd, width)
 
 
 def tables(size: int, frequencies: int, vertices: int, base: int, below: int, above: int) -> Tables:

@@ -57,7 +57,9 @@ _MENU = (
     _Shape(8192, 2048, 3.0, 48, 3, 15),
 )
 _BLOCK = 128  # points between vertices, where a step then still fits
-_TABLE = 2**24  # largest table
+# largest table, and numbers in all tables of a lattice (about), which take 8 bytes each: beside its
+# sines at each frequency, those of 48 intervals that bound what is dropped
+_TABLE, _TABLES, _BOUNDS = 2**24, 4.6e7, 288
 _FEWEST = 140  # steps, for a sparse lattice
 # steps, up to which a finer lattice than that is a dense one: as cheap, and of use more often
 _FEW = 300
@@ -192,6 +194,7 @@ def _sparse(need: Needs, detail: float, rtol: float, pieces: int) -> LatticeChoi
             and scale * need.short + 8 < trig_tables.reach(base, short)
             and scale * need.long + 8 < trig_tables.reach(base, long)
             and base * (short + long + 4) * frequencies <= _TABLE
+            and base * (short + long + 4) * (2 * frequencies + _BOUNDS) <= _TABLES
         ):
             return LatticeChoice("sparse", vertices, frequencies, size, base, short, long, pieces)
     return None
