@@ -433,6 +433,10 @@ class Engine:
             if task.side is None:
                 if own <= 1.0:
                     continue
+                if done.one.plans.cut_high[row, order, -1] < task.threshold:
+                    # (beside the other order it was planned no deeper than that one needs)
+                    self.start([mine])
+                    continue
                 self.plans[_place_of(mine)] = self.plans[_place_of(task)].of_side(order)
                 self._add(mine)
             result = done.result(row, own, None)

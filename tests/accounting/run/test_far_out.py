@@ -59,3 +59,16 @@ def test_little_noise_at_five_digits(sigma, p, uses, epsilon):
     bracket, around = found.brackets["delta"], coarse.brackets["delta"]
     assert found.status["delta"] == 0 and bracket.upper <= bracket.lower * 1.0000101
     assert around.lower <= bracket.upper and bracket.lower <= around.upper
+
+
+def test_one_order_far_out_beside_one_that_ends_early():
+    """δ of removing a record where that of adding ends at 1e-6 nats: each is planned as deep as it
+    needs alone."""
+    found = jaxgdp.measure(
+        jaxgdp.dpsgd(0.0947, 5.37e-7, 2), "delta", epsilon=321.76, rtol=1e-5, executor="eager"
+    )
+    assert found.status["delta"] == 0
+    alone = jaxgdp.measure(
+        jaxgdp.dpsgd(0.0947, 5.37e-7, 2), "delta", epsilon=321.76, adjacency="remove"
+    )
+    assert alone.delta.lower <= found.delta.upper and found.delta.lower <= alone.delta.upper
