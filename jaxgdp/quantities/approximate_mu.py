@@ -12,7 +12,14 @@ from ..numerics.shapes import Array
 from ..numerics.validation import open_unit
 from . import overflow
 from .base import Quantity, identity, log_rate
-from .reading.quantiles import difference, from_the_middle, gaps, quantiles
+from .reading.quantiles import (
+    close_rates,
+    difference,
+    from_the_middle,
+    mu_in_gaps,
+    quantiles,
+    without_silent_pieces,
+)
 from .tangency import (
     HalfCurves,
     Tangency,
@@ -40,13 +47,21 @@ def approximate_mu(curve: Curve, log_d: Array) -> Bracket:
         moved = log_rate - log_rest + side * log_error(log_rate, log_rest)
         return xp.minimum(moved, 0.0)
 
-    def best(p: Points, sign: float) -> Array:
+    def rates_over_rest(
+        log_alpha: Array, log_tpr: Array, log_beta: Array, sign: float
+    ) -> tuple[Array, ...]:
         # (TPR − d may be as small as the rounding of TPR)
-        tpr = over_rest(log_intercept(xp.zeros(()), log_d, p.log_tpr, sign), sign)
-        rates = over_rest(p.log_alpha, -sign), tpr, over_rest(p.log_beta, -sign)
+        tpr = over_rest(log_intercept(xp.zeros(()), log_d, log_tpr, sign), sign)
+        return over_rest(log_alpha, -sign), tpr, over_rest(log_beta, -sign)
+
+    def best(p: Points, sign: float) -> Array:
+        rates = rates_over_rest(p.log_alpha, p.log_tpr, p.log_beta, sign)
+        z = quantiles(*rates)
+        close, value = close_rates(rates, *z), difference(*z, sign)
+        value = xp.minimum(value, close.upper) if sign > 0.0 else xp.maximum(value, close.lower)
         # (whether TPR exceeds d is known as well as their logs; from above a vertex is rounded)
         asked = p.log_tpr > log_d + xp.where(sign > 0.0, 0.0, log_error(p.log_tpr, log_d))
-        return xp.max(xp.where(p.used & asked, difference(*quantiles(*rates), sign), -xp.inf))
+        return xp.max(xp.where(p.used & asked, value, -xp.inf))
 
     def upper(p: Points) -> Array:
         known = from_the_middle(p) & xp.any(p.used & (p.log_tpr <= log_d))
@@ -56,15 +71,16 @@ def approximate_mu(curve: Curve, log_d: Array) -> Bracket:
         both_sides(*sides)
         for sides in ((curve.upper_plus, curve.upper_minus), (curve.lower_plus, curve.lower_minus))
     )
+    above = xp.vmap(without_silent_pieces)(above)
     high = xp.max(xp.vmap(lambda side: upper(points(side)))(above))
 
     def matters(log_alpha: Array, log_tpr: Array, log_beta: Array) -> Array:
         return log_tpr > log_d
 
     # (nothing need be above d: the curve of μ = 0 holds then)
-    high = xp.maximum(high, 0.0) + xp.max(
-        xp.vmap(lambda side: gaps(side, matters, log_rest))(above)
-    )
+    high = xp.maximum(high, 0.0)
+    of_gaps = xp.vmap(lambda v: mu_in_gaps(v, matters, lambda *r: rates_over_rest(*r, 1.0)))(above)
+    high = xp.maximum(high, xp.max(of_gaps))
     low = xp.max(xp.vmap(lambda side: best(path(side), -1.0))(below))
     return Bracket(low, xp.minimum(high, curve.tail_mu * (1.0 + COMPOSED_MU)))
 

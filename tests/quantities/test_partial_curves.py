@@ -11,7 +11,7 @@ from scipy.stats import binom
 import jaxgdp
 from jaxgdp.numerics.precision import with_float64
 from jaxgdp.quantities.mu import mu
-from jaxgdp.quantities.reading.quantiles import gaps
+from jaxgdp.quantities.reading.quantiles import mu_in_gaps
 from jaxgdp.quantities.registry import REGISTRY
 
 # thresholds that are kept, in nats; the first is the whole curve
@@ -146,18 +146,18 @@ def test_mu_beyond_the_last_vertex_is_that_of_its_line(gaussian, end, floor):
 @pytest.mark.parametrize(
     "pieces, expected",
     [
-        ([[0.3, 0.1], [0.1, 0.01], [0.02, 1e-3]], 0.0),
-        ([[0.3, 0.1], [0.05, 0.01], [0.02, 1e-3]], ndtri(0.1) - ndtri(0.05)),
+        ([[0.3, 0.1], [0.1, 0.01], [0.02, 1e-3]], -np.inf),
+        ([[0.3, 0.1], [0.05, 0.01], [0.02, 1e-3]], ndtri(0.1**0.5) - ndtri(0.05)),
         # nothing in a piece: the next one goes on where the one before it left off
-        ([[0.3, 0.1], [], [0.2, 0.01]], 0.0),
-        ([[0.3, 0.1], [], [0.04, 0.01]], ndtri(0.1) - ndtri(0.04)),
-        ([[0.3, 0.1], [0.2, 0.05], []], 0.0),
-        ([[], [0.3, 0.1], [0.02, 1e-3]], ndtri(0.1) - ndtri(0.02)),
-        ([[], [], [0.3, 0.1]], 0.0),
-        ([[], [], []], 0.0),
+        ([[0.3, 0.1], [], [0.2, 0.01]], -np.inf),
+        ([[0.3, 0.1], [], [0.04, 0.01]], ndtri(0.1**0.5) - ndtri(0.04)),
+        ([[0.3, 0.1], [0.2, 0.05], []], -np.inf),
+        ([[], [0.3, 0.1], [0.02, 1e-3]], ndtri(0.1**0.5) - ndtri(0.02)),
+        ([[], [], [0.3, 0.1]], -np.inf),
+        ([[], [], []], -np.inf),
         # below the floor of 1e-6 no gap matters; where it begins above it, it does
-        ([[0.3, 1e-7], [1e-9, 1e-12], []], 0.0),
-        ([[0.3, 1e-5], [1e-9, 1e-12], []], ndtri(1e-5) - ndtri(1e-9)),
+        ([[0.3, 1e-7], [1e-9, 1e-12], []], -np.inf),
+        ([[0.3, 1e-5], [1e-9, 1e-12], []], ndtri(1e-5**0.5) - ndtri(1e-9)),
     ],
 )
 def test_gaps_between_pieces(gaussian, pieces, expected):
@@ -167,7 +167,7 @@ def test_gaps_between_pieces(gaussian, pieces, expected):
     vertices = gaussian.upper_plus._replace(
         log_alpha=np.log(rates), log_tpr=np.log(tpr), log_beta=np.log1p(-tpr), used=used
     )
-    found = with_float64(gaps)(vertices, lambda alpha, tpr, beta: alpha >= np.log(1e-6))
+    found = with_float64(mu_in_gaps)(vertices, lambda alpha, tpr, beta: alpha >= np.log(1e-6))
     assert found == pytest.approx(expected, rel=1e-12, abs=0.0) and found >= expected
 
 
@@ -199,7 +199,7 @@ def test_pieces_that_say_nothing_are_gaps():
 
 def test_gaps_where_nothing_is_asked(gaussian):
     """Over 1 − d = 0.5: a gap beyond it counts nothing, one with its upper end there anything."""
-    for rates, expected in (([0.9, 0.7, 0.6, 0.55], 0.0), ([0.9, 0.7, 0.4, 0.3], np.inf)):
+    for rates, expected in (([0.9, 0.7, 0.6, 0.55], -np.inf), ([0.9, 0.7, 0.4, 0.3], np.inf)):
         rates = np.array(rates).reshape(2, 2)
         vertices = gaussian.upper_plus._replace(
             log_alpha=np.log(rates),
@@ -208,7 +208,11 @@ def test_gaps_where_nothing_is_asked(gaussian):
             used=np.ones((2, 2), bool),
         )
         with np.errstate(all="ignore"):
-            found = with_float64(gaps)(vertices, lambda *_: np.ones(1, bool), np.log(0.5))
+            found = with_float64(mu_in_gaps)(
+                vertices,
+                lambda *_: np.ones(1, bool),
+                lambda *logs: tuple(np.minimum(log - np.log(0.5), 0.0) for log in logs),
+            )
         assert found == expected
 
 

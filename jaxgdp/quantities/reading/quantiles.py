@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...accounting.certify.curve import Points
 from ...accounting.certify.vertices import Vertices
@@ -101,42 +101,26 @@ def _between_pieces(v: Vertices, matters: Callable[[Array, Array, Array], Array]
     return _Gaps(gap, bottom, top, log_tpr, log_beta)
 
 
-def gaps(
-    v: Vertices, matters: Callable[[Array, Array, Array], Array], log_rest: Any = 0.0
+def mu_in_gaps(
+    v: Vertices,
+    matters: Callable[[Array, Array, Array], Array],
+    over: Callable[[Array, Array, Array], tuple[Array, ...]] = lambda *rates: rates,
 ) -> Array:
-    """What μ may exceed that of all vertices by, in gaps between the FPRs of pieces.
+    """Largest μ that gaps between the FPRs of pieces may hide, −∞ without any: TPR is no more there
+    than at the gap's upper end, and the FPR no less than at its lower one.
 
-    TPR is no more there than at the gap's upper end α₁, so μ is no more than there plus Φ⁻¹(α₁) −
-    Φ⁻¹(α₂). Where pieces overlap, there are none; on a plateau between two atoms of the loss, there
-    is rounding. ``matters`` decides from the rates at the upper end whether a gap lies within the
-    range requested. Rates are taken over e^{log_rest}; nothing is asked where α is at least that:
-    a gap with both ends there counts nothing, and one with its upper end there may hide anything.
-    That the first vertex is at ℓ = 0 (:func:`from_the_middle`) and the last one past the range is
-    for the caller to ensure.
-
-    Method: docs/method/mu.md#floor
-    """
-    if v.log_alpha.shape[0] == 1:
-        return xp.zeros(())
-    gap, bottom, top, *_ = _between_pieces(v, matters)
-    gap = gap & (top < log_rest)
-    ends = xp.stack([xp.where(gap, bottom - log_rest, -1.0), xp.where(gap, top - log_rest, -1.0)])
-    z = ndtri_exp(xp.minimum(ends, 0.0))
-    return xp.max(
-        xp.where(gap, z[0] - z[1] + 2.0 * (QUANTILE * xp.abs(z[1]) + QUANTILE_AT_ZERO), 0.0)
-    )
-
-
-def mu_in_gaps(v: Vertices, matters: Callable[[Array, Array, Array], Array]) -> Array:
-    """Largest μ that gaps between the FPRs of pieces may hide (:func:`gaps`), −∞ without any: that
-    of the TPR at the upper end and the FPR at the lower one.
+    Where pieces overlap, there are none; on a plateau between two atoms of the loss, there is
+    rounding. ``matters`` decides from the rates at the upper end whether a gap lies within the
+    range requested. ``over`` makes of logs of FPR, TPR and FNR those that μ is read off, on the
+    same sides. That the first vertex is at ℓ = 0 (:func:`from_the_middle`) and the last one past
+    the range is for the caller to ensure.
 
     Method: docs/method/mu.md#floor
     """
     if v.log_alpha.shape[0] == 1:
         return xp.asarray(-xp.inf)
     gap, _, top, log_tpr, log_beta = _between_pieces(v, matters)
-    known = (xp.where(gap, rate, -1.0) for rate in (top, log_tpr, log_beta))
+    known = over(*(xp.where(gap, rate, -1.0) for rate in (top, log_tpr, log_beta)))
     return xp.max(xp.where(gap, difference(*quantiles(*known), 1.0), -xp.inf))
 
 
