@@ -33,7 +33,7 @@ _FEW_POINTS, _SHALLOW = 512, 40.0  # of one step, and how deep, to see whether a
 _NEARLY_NORMAL = 0.02  # Lyapunov ratio up to which it is taken for that
 # times as many of them in the second one, and in the third one, and width over the width promised
 # up to which that is tried
-_FINER, _FINEST, _NEARLY = (2, 5), (8, 5), 5.0
+_FINER, _FINEST, _NEARLY = (2, 5), (8, 5), 12.0
 # part of an upper side that the lower one is away from it at most, for so many thresholds between
 _NEAR, _PLACES = 0.05, 13
 _MOST_COUNTED = 160  # outputs that a test wants to be large, at most
