@@ -286,7 +286,7 @@ class Engine:
                     continue
                 for side in (0, 1) if self._by_order(q) else (self.side_of(q),):
                     tasks[i, q, side] = one_threshold(
-                        i, q, places[i], self.steps[i], self.rules, side
+                        i, q, float(places[i]), self.steps[i], self.rules, side
                     )
         # (sparse lattices are of no use where a whole curve on them showed nothing)
         return [dataclasses.replace(task, dense=True) for task in tasks.values()]
