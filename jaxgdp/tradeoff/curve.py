@@ -61,6 +61,8 @@ class TradeoffCurve(Queries):
     # both sides of quantities at ``fpr_floor`` as they were found with the curve, in the shape of
     # the mechanism
     _known: Mapping[str, Bracket] = field(default_factory=dict)
+    # numbers that were computed alone, by name and argument
+    _alone: dict[tuple, Bracket] = field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
         asked = f"rtol={self.rtol:g}, fpr_floor={self.fpr_floor:g}, tail_mu={short(self.tail_mu)}"
@@ -180,7 +182,7 @@ class TradeoffCurve(Queries):
     @renamed_arguments(alpha="fpr")
     def beta(self, fpr: ArrayLike) -> Bracket:
         """The curve itself: the least FNR f(α) at FPR α in [0, 1]; report the lower side."""
-        return self._rate("beta", "fpr", fpr)
+        return self.quantity("beta", fpr)
 
     def bayes_risk(self, prior: ArrayLike = options.PRIOR) -> Bracket:
         """Least error probability of an attacker: min over α of π·α + (1 − π)·f(α).

@@ -19,6 +19,7 @@ from ..numerics.validation import broadcast, checked, closed_unit, nonnegative, 
 from ..quantities import registry
 from ..quantities.base import Quantity, log_rate
 from ..quantities.quantities import reading
+from . import alone
 from .readings import read_curves
 
 
@@ -36,6 +37,7 @@ class Queries:
     _curves: tuple
     _achieved: tuple
     _known: Mapping[str, Bracket]
+    _alone: dict[tuple, Bracket]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -57,11 +59,15 @@ class Queries:
         return found
 
     def _query(self, name: str, values: Array) -> Bracket:
-        """One reading at the argument that it takes; a contradiction is withheld and warned of."""
-        bracket, contradicted = reading(name).settle(self._sides(reading(name), values))
+        """One reading at the argument that it takes."""
+        return self._settled(reading(name), self._sides(reading(name), values))
+
+    def _settled(self, asked: Quantity, sides: Bracket) -> Bracket:
+        """Sides compared: a contradiction is withheld and warned of."""
+        bracket, contradicted = asked.settle(sides)
         if np.any(contradicted):
             warnings.warn(
-                f"{name}: the two sides of {np.sum(contradicted)} of {np.size(contradicted)}"
+                f"{asked.name}: the two sides of {np.sum(contradicted)} of {np.size(contradicted)}"
                 " answers contradict each other, which is an error of jaxgdp; they are withheld",
                 ContradictionWarning,
                 stacklevel=3,
@@ -106,7 +112,16 @@ class Queries:
             True
         """
         asked = registry.named(name)
-        return self._query(name, self._argument(asked, argument))
+        return self._settled(asked, self._sides_of(asked, argument))
+
+    def _sides_of(self, asked: Quantity, argument: ArrayLike | None) -> Bracket:
+        """Sides at an argument that is not checked yet, narrowed where single numbers are wide."""
+        found = self._sides(asked, self._argument(asked, argument))
+        if asked.argument == "fpr_floor":
+            argument = self.fpr_floor if argument is None else argument
+        elif asked.argument is not None and argument is None:
+            argument = asked.default
+        return alone.narrowed(self, asked, argument, found, self._alone)
 
     def answer(self, name: str, argument: ArrayLike | None = None) -> tuple[Bracket, Any]:
         """:meth:`quantity`, with its status.
@@ -120,7 +135,7 @@ class Queries:
             it is all that the quantity can be.
         """
         asked = registry.named(name)
-        bracket, contradicted = asked.settle(self._sides(asked, self._argument(asked, argument)))
+        bracket, contradicted = asked.settle(self._sides_of(asked, argument))
         return bracket, asked.status(bracket, contradicted, self.rtol)
 
     def __getattr__(self, name: str):
