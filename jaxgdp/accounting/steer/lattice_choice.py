@@ -59,7 +59,7 @@ _MENU = (
 _BLOCK = 128  # points between vertices, where a step then still fits
 # largest table, and numbers in all tables of a lattice (about), which take 8 bytes each: beside its
 # sines at each frequency, those of 48 intervals that bound what is dropped
-_TABLE, _TABLES, _BOUNDS = 2**24, 4.6e7, 288
+_TABLE, _TABLES, _BOUNDS, _MANY_PIECES = 2**24, 4.6e7, 288, 64
 _FEWEST = 140  # steps, for a sparse lattice
 # steps, up to which a finer lattice than that is a dense one: as cheap, and of use more often
 _FEW = 300
@@ -177,6 +177,8 @@ def _sparse(need: Needs, detail: float, rtol: float, pieces: int) -> LatticeChoi
     N costs nothing, so it is rounded up generously where a step then still fits."""
     roundings = (_BLOCK, 2), (4, 4), (4, 2)
     most = _most_vertices("sparse", pieces)
+    # (each of many pieces takes as long as one)
+    tables = _TABLES if pieces < _MANY_PIECES else 0.25 * _TABLES
     tries = itertools.product(_demands(need, detail, rtol), _MENU, roundings)
     for ((finer, denser), extra), shape, (block, factor) in tries:
         frequencies, vertices, room, base, short, long, fewest = shape
@@ -194,7 +196,7 @@ def _sparse(need: Needs, detail: float, rtol: float, pieces: int) -> LatticeChoi
             and scale * need.short + 8 < trig_tables.reach(base, short)
             and scale * need.long + 8 < trig_tables.reach(base, long)
             and base * (short + long + 4) * frequencies <= _TABLE
-            and base * (short + long + 4) * (2 * frequencies + _BOUNDS) <= _TABLES
+            and base * (short + long + 4) * (2 * frequencies + _BOUNDS) <= tables
         ):
             return LatticeChoice("sparse", vertices, frequencies, size, base, short, long, pieces)
     return None
