@@ -52,7 +52,7 @@ def answer(
     # (jumps first: what is far from private by them is seldom so by quadratures of its loss)
     jumps = left & without_lattice.jumps_tell(groups, question)
     helped = left & ~jumps & without_lattice.jumps_help(groups, question)
-    long = without_lattice.served(groups, left & ~jumps & ~seldom)
+    long = without_lattice.served(groups, left & ~jumps & ~seldom, question.rtol)
     far = left & by_far_shifts.served(groups, question)
     if np.all(left) and not np.any(long.tried | jumps | helped | seldom | far):
         return _by_lattices(groups, question, progress, max_size, executor)
