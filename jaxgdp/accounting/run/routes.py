@@ -74,15 +74,8 @@ def answer(
     if len(rows):
         found.put(rows, without_lattice.answer(groups, rows, question.take(rows, number)))
         left[rows] = _wide(found, question, rows) & ~long.hopeless[rows]
-    little, told = _lattices_show_little(groups, question), np.zeros(number, bool)
-    for row in map(int, np.flatnonzero((jumps | little | helped) & left)):
-        told[row] = _narrow_by_steps(groups, question, row, found, seldom[row]) and little[row]
-        # (lattices take long where there is little noise, or little to see, and show less)
-        left[row] &= _wide(found, question, np.array([row]))[0] and not told[row]
-    by_place.narrow(groups, question, found.results, told, max_size, executor)
-    for row in map(int, np.flatnonzero(told)):
-        own = question.take(np.array([row]), number)
-        by_share.narrow_at_last(groups, row, own, found.results)
+    some = jumps | helped
+    _by_steps(groups, question, found, some, seldom, left, max_size, executor)
     progress(int(np.count_nonzero(~left)))
     others = np.flatnonzero(left)
     if len(others):
@@ -90,6 +83,31 @@ def answer(
         so_far = found.of(others, part[1])
         found.put(others, _by_lattices(*part, progress, max_size, executor, so_far))
     return found.answer()
+
+
+def _by_steps(
+    groups: tuple,
+    question: Question,
+    found: RunningBrackets,
+    some: Array,
+    seldom: Array,
+    left: Array,
+    max_size: int,
+    executor: Executor | None,
+) -> None:
+    """Narrow brackets by the steps that have the record, of ``some`` settings and of those where
+    lattices show little, and mark those that are left, in place.
+    """
+    number = len(left)
+    little, told = _lattices_show_little(groups, question), np.zeros(number, bool)
+    for row in map(int, np.flatnonzero((some | little) & left)):
+        told[row] = _narrow_by_steps(groups, question, row, found, seldom[row]) and little[row]
+        # (lattices take long where there is little noise, or little to see, and show less)
+        left[row] &= _wide(found, question, np.array([row]))[0] and not told[row]
+    by_place.narrow(groups, question, found.results, told, max_size, executor)
+    for row in map(int, np.flatnonzero(told)):
+        own = question.take(np.array([row]), number)
+        by_share.narrow_at_last(groups, row, own, found.results)
 
 
 def _lattices_show_little(groups: tuple, question: Question) -> Array:
