@@ -98,5 +98,6 @@ def tradeoff(
         tuple(found.curves),
         tuple(attacks),
         known,
+        tuple(found.of_levels),
     )
     return dataclasses.replace(curve, status=curve.answer(mu.name)[1])

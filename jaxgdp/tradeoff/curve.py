@@ -61,7 +61,9 @@ class TradeoffCurve(Queries):
     # both sides of quantities at ``fpr_floor`` as they were found with the curve, in the shape of
     # the mechanism
     _known: Mapping[str, Bracket] = field(default_factory=dict)
-    # numbers that were computed alone, by name and argument
+    # for each mechanism the accuracies of its curves
+    _of_levels: tuple = ()
+    # numbers that were computed alone, by name, argument and accuracy
     _alone: dict[tuple, Bracket] = field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:

@@ -37,6 +37,7 @@ class Queries:
     _curves: tuple
     _achieved: tuple
     _known: Mapping[str, Bracket]
+    _of_levels: tuple
     _alone: dict[tuple, Bracket]
 
     @property
@@ -116,12 +117,25 @@ class Queries:
 
     def _sides_of(self, asked: Quantity, argument: ArrayLike | None) -> Bracket:
         """Sides at an argument that is not checked yet, narrowed where single numbers are wide."""
-        found = self._sides(asked, self._argument(asked, argument))
+        values = self._argument(asked, argument)
+        found = self._sides(asked, values)
         if asked.argument == "fpr_floor":
             argument = self.fpr_floor if argument is None else argument
         elif asked.argument is not None and argument is None:
             argument = asked.default
-        return alone.narrowed(self, asked, argument, found, self._alone)
+        return alone.narrowed(
+            self, asked, argument, found, lambda level: self._sides_of_level(asked, values, level)
+        )
+
+    @with_float64
+    def _sides_of_level(self, asked: Quantity, values: Array, level: float) -> Bracket:
+        """What a curve of that accuracy has at most: by the curves that it shares with this one."""
+        curves = tuple(
+            tuple(curve for curve, rtol in zip(row, of, strict=True) if rtol >= 0.99 * level)
+            for row, of in zip(self._curves, self._of_levels, strict=True)
+        )
+        symmetric = Adjacency(self.adjacency).symmetric
+        return read_curves(curves, asked, values, self.shape, symmetric)
 
     def answer(self, name: str, argument: ArrayLike | None = None) -> tuple[Bracket, Any]:
         """:meth:`quantity`, with its status.

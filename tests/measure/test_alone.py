@@ -7,6 +7,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 import jaxgdp
+from jaxgdp.quantities.registry import REGISTRY
 
 SIGMA, STEPS, EPSILON, USES = 10.5466, 63, 0.76482, 107
 
@@ -60,3 +61,40 @@ def test_status_of_a_curve_is_that_of_its_mu():
     # the limit of many small steps: p·√(T·(e^{1/σ²} − 1)), to a percent
     limit = 2.0929365621037975e-05 * np.sqrt(3_251_399 * np.expm1(3.5059761139405854**-2.0))
     assert mu.lower == pytest.approx(limit, rel=0.02)
+
+
+# (each leaves numbers far out wide: FNRs, the Bayes risk, tiny δ)
+HARD = [
+    jaxgdp.dpsgd(2.732312499384973, 0.2681526618727022, 7777),
+    jaxgdp.compose([(jaxgdp.PureDP(0.15701164), 74), (jaxgdp.Gaussian(40.60324684), 143)]),
+]
+AT = {"delta": 1e-12, "epsilon": 30.0, "fpr": 1.9e-4, "prior": 0.22, "approximation": 1e-12}
+
+
+@pytest.mark.parametrize("adjacency", ["add_remove", "add", "remove"])
+@pytest.mark.parametrize("run", HARD, ids=["sampled", "mixed"])
+def test_every_quantity_is_as_accurate_as_asked_and_agrees_with_measure(run, adjacency):
+    curve = jaxgdp.tradeoff(run, adjacency=adjacency)
+    for name, quantity in REGISTRY.items():
+        argument = quantity.own_argument
+        at = {argument: AT[argument]} if argument in AT else {}
+        bracket, status = curve.answer(name, *at.values())
+        other = jaxgdp.measure(run, name, adjacency=adjacency, **at)
+        assert status == 0 or other.status[name] == 1, name
+        assert max(bracket.lower, other[name].lower) <= min(bracket.upper, other[name].upper), name
+
+
+@pytest.mark.parametrize("run", HARD, ids=["sampled", "mixed"])
+def test_finer_curve_stays_within_a_coarser_one(run):
+    curves = [jaxgdp.tradeoff(run, rtol=rtol) for rtol in (1e-2, 1e-3, 1e-4)]
+    for name, quantity in REGISTRY.items():
+        at = [AT[quantity.own_argument]] if quantity.own_argument in AT else []
+        found = [curve.quantity(name, *at) for curve in curves]
+        for coarse, fine in zip(found, found[1:], strict=False):
+            assert coarse.lower <= fine.lower <= fine.upper <= coarse.upper, name
+
+
+def test_floor_0_is_left_to_the_curve():
+    mu = jaxgdp.tradeoff(HARD[0]).mu(0.0)
+    # √(T/σ²), the limit as the floor goes to 0
+    assert mu.upper == pytest.approx(np.sqrt(7777) / 2.732312499384973, rel=1e-9)

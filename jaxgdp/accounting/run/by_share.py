@@ -14,7 +14,7 @@ from ...numerics.precision import with_float64
 from ...numerics.shapes import Bool, Int
 from ..certify import closed_forms
 from ..certify.curve import Curve, gaussian_parts
-from ..question import NO_EXECUTOR, Answer, Question
+from ..question import NO_EXECUTOR, USUAL, Answer, Question
 from .rows import take
 from .running_brackets import unknown, worst
 
@@ -31,8 +31,8 @@ LITTLE_NOISE = 0.13  # up to which lattices show less than the number of jumps d
 # part of a width that they have to leave at most, and the work from which on they take too long
 _LOOKS, _FAR, _HELPS, _MOST_WORK = 4, 200.0, 0.8, 2.7e9
 _NEARLY = 1.2  # width over the width promised that is expected of twice as many, not to skip them
-# accuracy beyond which a last curve may be so many times as much work, where no more is left
-_AS_A_RULE, _TIMES_AT_LAST, _LEFT_AT_LAST = 0.99e-3, 2.0, 4.5
+# times as much work as a last curve may be, beyond the usual accuracy, where no more is left
+_TIMES_AT_LAST, _LEFT_AT_LAST = 2.0, 4.5
 # … as long as twice as many points leave so much of a width at most, as they do but for rounding
 _HELPS_AT_LAST = 0.4
 _TWICE = 3.0  # width over the width promised up to which twice as many points may do
@@ -118,7 +118,7 @@ def _narrowed(
     run = _run(groups, row)
     if run is None:
         return None
-    least = 1 if own.rtol >= 0.99e-3 else 2 if own.rtol >= 0.99e-4 else 4
+    least = 1 if own.rtol >= USUAL else 2 if own.rtol >= 0.99e-4 else 4
     parts, most = (
         gaussian_parts(take(groups, row)),
         times * _MOST_WORK * (1.0 if least == 1 else 3.0),
@@ -217,7 +217,7 @@ def narrow_at_last(groups: Groups, row: int, own: Question, results: dict[str, B
     Args:
         groups, row, own, results: as for :func:`narrow`.
     """
-    if own.rtol < _AS_A_RULE and 1.0 < worst(results, own, row) <= _LEFT_AT_LAST:
+    if own.rtol < USUAL and 1.0 < worst(results, own, row) <= _LEFT_AT_LAST:
         narrow(groups, row, own, results, times=_TIMES_AT_LAST)
 
 

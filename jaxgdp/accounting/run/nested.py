@@ -7,7 +7,7 @@ levels (1e-3, 1e-4, …), and the answer at one level is what all levels down to
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +40,7 @@ class Nested(NamedTuple):
         sizes: lattice points used per setting.
         curves: for every setting a tuple of curves, the finest last, when curves were kept.
         executors: as in ``Answer``, of the finest level that each setting took part in.
+        of_levels: the level that each of ``curves`` was composed for.
     """
 
     results: dict[str, Bracket]
@@ -47,6 +48,7 @@ class Nested(NamedTuple):
     sizes: Int[Array, " settings"]
     curves: list[tuple[Curve, ...]]
     executors: Array
+    of_levels: Sequence[tuple[float, ...]] = ()
 
 
 def narrowed(quantity: Any, bracket: Bracket, member: Bracket) -> Bracket:
@@ -69,6 +71,7 @@ class _Levels:
         self.sizes = np.zeros(number, np.int64)
         self.curves: list[tuple[Curve, ...]] = [()] * number if question.keep else []
         self.executors = np.full(number, NO_EXECUTOR, object)
+        self.of_levels: list[tuple[float, ...]] = [()] * len(self.curves)
 
     def excess(self, rtol: float) -> dict[str, Float[Array, " settings"]]:
         """Width over the width promised at an accuracy, by quantity."""
@@ -78,7 +81,7 @@ class _Levels:
         """Which settings have some quantity that is not as narrow as that."""
         return np.max(list(self.excess(rtol).values()), axis=0) > 1.0
 
-    def add(self, rows: Int[Array, " rows"], found: Answer) -> None:
+    def add(self, rows: Int[Array, " rows"], level: float, found: Answer) -> None:
         """Narrow some settings by the answer of a level."""
         for name, bracket in found.results.items():
             known = self.results[name]
@@ -88,6 +91,7 @@ class _Levels:
         self.executors[rows] = found.executors
         for row, curve in zip(rows, found.curves, strict=False):
             self.curves[row] += (curve,)
+            self.of_levels[row] += (level,)
 
 
 def answer(
@@ -111,14 +115,18 @@ def answer(
             part = question if len(rows) == number else question.take(rows, number)
             mine = groups if len(rows) == number else take(groups, rows)
             part = dataclasses.replace(part, rtol=level)
-            found.add(
-                rows, routes.answer(mine, part, progress if last else None, executor=executor)
-            )
+            told = progress if last else None
+            found.add(rows, level, routes.answer(mine, part, told, executor=executor))
         if not last:
             # (those that need no pass at the last level)
             done = number - int(np.count_nonzero(found.wider(steps[-1])))
             report(done - reported)
             reported = done
     return Nested(
-        found.results, found.excess(question.rtol), found.sizes, found.curves, found.executors
+        found.results,
+        found.excess(question.rtol),
+        found.sizes,
+        found.curves,
+        found.executors,
+        found.of_levels,
     )

@@ -17,14 +17,12 @@ from ...bracket import Bracket
 from ...numerics.precision import with_float64
 from ...numerics.shapes import Array
 from ..certify import closed_forms
-from ..question import Answer, Question
+from ..question import USUAL, Answer, Question
 from . import by_far_shifts, by_place, by_share, executors, without_lattice
 from .engine import MAX_SIZE, Engine
 from .executors import Executor
 from .rows import take
 from .running_brackets import RunningBrackets
-
-_AS_A_RULE = 0.99e-3  # accuracy up to which lattices keep enough digits of whatever is seen
 
 
 def answer(
@@ -113,7 +111,7 @@ def _by_steps(
 def _lattices_show_little(groups: tuple, question: Question) -> Array:
     """Whether settings are narrower without lattices, where anything makes them so."""
     little = by_share.seldom(groups, by_share.LITTLE_NOISE)
-    if question.rtol < _AS_A_RULE:
+    if question.rtol < USUAL:
         little |= by_share.hardly_ever(groups)
     return little
 

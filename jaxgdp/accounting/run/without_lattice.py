@@ -20,7 +20,7 @@ from ..certify.counted_jumps import Jumps, SampledRun
 from ..certify.curve import Curve, gaussian_parts
 from ..certify.discrete_pairs import coarsened_pair, dominating_pair
 from ..certify.tilted_moments import Parts, tilted_sum
-from ..question import NO_EXECUTOR, Answer, Question
+from ..question import NO_EXECUTOR, USUAL, Answer, Question
 from ..steer import limit_plan
 from ..steer.limit_plan import Reach
 from . import by_share
@@ -30,7 +30,6 @@ from .running_brackets import RunningBrackets, unknown, worst
 
 _POINTS, _THRESHOLDS = 2048, 192  # of one step, and of a half-curve, in the first pass
 _FEW_POINTS, _SHALLOW = 512, 40.0  # of one step, and how deep, to see whether a sum is normal
-_USUAL = 0.99e-3  # accuracy from which on lattices are quicker where privacy is weak, as a rule
 _NEARLY_NORMAL = 0.02  # Lyapunov ratio up to which it is taken for that
 # times as many of them in the second one, and in the third one, and width over the width promised
 # up to which that is tried
@@ -137,7 +136,7 @@ def served(groups: Groups, some: Bool[np.ndarray, " settings"], rtol: float) -> 
     for row in np.flatnonzero(normal):
         normal[row] = _is_normal(groups, int(row))
     # (at the usual accuracy lattices take a twentieth of the time for most of these)
-    weak &= far | (rtol < _USUAL)
+    weak &= far | (rtol < USUAL)
     return Long(weak | normal, far | (normal & (uses >= limit_plan.MOST_USES)))
 
 

@@ -34,8 +34,8 @@ _JUMPS, _PLACES, _LITTLE_NOISE, HARDLY_ANY_NOISE = 24, 97, 0.5, 0.12
 _BETWEEN, _BEYOND = 49, 17  # thresholds about an ε that is known so far, and beyond
 _NO_NOISE = 0.06  # up to which it is told which steps they are, however many
 _FEW_JUMPS = 40.0  # up to which numbers of them are looked at more closely
-# −log of the error rates in the middle of the curve, beyond which limit theorems are asked first,
-# and beyond which these rates decide nothing
+# −log of the error rates in the middle of the curve, beyond which limit theorems are asked first
+# for more than the usual accuracy, and beyond which these rates decide nothing
 _WEAK, _FAR = 100.0, 2e4
 
 

@@ -288,3 +288,15 @@ def test_jumps_first_say_what_lattices_say():
         jaxgdp.measure(run, "epsilon", adjacency=order, **at).epsilon for order in ("remove", "add")
     )
     assert max(one.lower, other.lower) <= both.upper and both.lower <= max(one.upper, other.upper)
+
+
+@pytest.mark.parametrize("rtol, first", [(1e-3, False), (1e-4, True)])
+def test_weak_privacy_is_left_to_lattices_at_the_usual_accuracy(rtol, first):
+    """Batches of such settings took ten times as long by moments."""
+    run = jaxgdp.dpsgd(0.5, [0.3, 0.8], [2000, 1000])
+    flat = run.stacked()
+    some = np.ones(2, bool)
+    found = without_lattice.served(flat, some, rtol)
+    assert np.all(found.tried == first) and not np.any(found.hopeless)
+    far = without_lattice.served(jaxgdp.dpsgd([0.05], [0.5], [10**6]).stacked(), some[:1], rtol)
+    assert np.all(far.tried & far.hopeless)
