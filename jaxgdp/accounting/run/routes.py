@@ -99,7 +99,9 @@ def _by_steps(
     number = len(left)
     little, told = _lattices_show_little(groups, question), np.zeros(number, bool)
     for row in map(int, np.flatnonzero((some | little) & left)):
-        told[row] = _narrow_by_steps(groups, question, row, found, seldom[row]) and little[row]
+        told[row] = (
+            _narrow_by_steps(groups, question, row, found, bool(seldom[row])) and little[row]
+        )
         # (lattices take long where there is little noise, or little to see, and show less)
         left[row] &= _wide(found, question, np.array([row]))[0] and not told[row]
     by_place.narrow(groups, question, found.results, told, max_size, executor)
