@@ -112,7 +112,7 @@ def readme() -> Iterator[Setting]:
     worked = dpsgd(9.4, 16384 / 50_000, 2000)
     curve = jaxgdp.tradeoff(worked)
     questions = [
-        _of_readme("mu", "1.56683", "1.56720", bracket=curve.mu()),
+        _of_readme("mu", "1.56683", "1.56720", "1.56721", bracket=curve.mu()),
         _of_readme("epsilon", "7.4249", bracket=curve.epsilon(delta=1e-5)),
     ]
     where = "README, the worked example: σ 9.4, p 16384/50000, T 2000"
