@@ -326,7 +326,8 @@ class Engine:
         while tasks:
             together = plan_tasks(self.batch, tasks)
             length = np.max(together.plans.length[:, :, 0], axis=1)
-            longer = [more_pieces(task, l) for task, l in zip(tasks, length, strict=True)]
+            rtol = self.question.rtol
+            longer = [more_pieces(task, l, rtol) for task, l in zip(tasks, length, strict=True)]
             done += [
                 Planned(task, PlannedTask(together, row))
                 for row, (task, more) in enumerate(zip(tasks, longer, strict=True))

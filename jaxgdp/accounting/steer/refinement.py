@@ -14,11 +14,12 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ..question import USUAL
 from .lattice_choice import most_points
 from .lattices import LatticeChoice
 
 PIECES = (1, 8, 64)  # tilts along a half-curve, fewest first
-LONGEST_PIECE = 12.0  # standard deviations one tilt serves
+LONGEST_PIECE = 12.0  # standard deviations one tilt serves at most
 # −log of the density, per unit of rtol, that rounding leaves usable
 _MAX_NEG_LOG_DENSITY = 24.5
 _FEW_STEPS = 1000.0  # up to which their number does not matter
@@ -220,11 +221,23 @@ def one_threshold(
     )
 
 
-def more_pieces(task: Task, length: float) -> CurveTask | None:
+def more_pieces(task: Task, length: float, rtol: float) -> CurveTask | None:
     """The task with more tilts, where one piece is too long for one tilt; else None."""
-    if isinstance(task, PointTask) or length <= LONGEST_PIECE or task.pieces == PIECES[-1]:
+    if isinstance(task, PointTask) or task.pieces == PIECES[-1]:
+        return None
+    if length <= _longest_piece(task, rtol):
         return None
     return dataclasses.replace(task, pieces=next(more for more in PIECES if more > task.pieces))
+
+
+def _longest_piece(task: CurveTask, rtol: float) -> float:
+    """Standard deviations one tilt serves: beyond the usual accuracy no more than those between
+    which a normal law has a usable density.
+    """
+    if rtol >= USUAL:
+        return LONGEST_PIECE
+    usable = task.max_neg_log_density * 2.0**task.gentler_tilts
+    return min(LONGEST_PIECE, 2.0 * float(np.sqrt(2.0 * usable)))
 
 
 def finer(task: Task, lattice: LatticeChoice, more: float, choice: Choice) -> Task | None:

@@ -267,14 +267,23 @@ def test_policy_changes_nothing_it_was_given():
 
 def test_long_pieces_get_more_tilts():
     task = whole_curve(0, 1e3, RULES)
-    assert more_pieces(task, policy.LONGEST_PIECE) is None
-    longer = more_pieces(task, 13.0)
-    assert (
-        longer.pieces == policy.PIECES[1] and more_pieces(longer, 13.0).pieces == policy.PIECES[2]
-    )
-    assert more_pieces(dataclasses.replace(task, pieces=policy.PIECES[-1]), 99.0) is None
-    assert more_pieces(one_threshold(0, 0, 1.0, 1e3, RULES), 99.0) is None
+    assert more_pieces(task, policy.LONGEST_PIECE, 1e-3) is None
+    longer = more_pieces(task, 13.0, 1e-3)
+    assert longer.pieces == policy.PIECES[1]
+    assert more_pieces(longer, 13.0, 1e-3).pieces == policy.PIECES[2]
+    assert more_pieces(dataclasses.replace(task, pieces=policy.PIECES[-1]), 99.0, 1e-3) is None
+    assert more_pieces(one_threshold(0, 0, 1.0, 1e3, RULES), 99.0, 1e-3) is None
     assert whole_curve(0, 1e3, dataclasses.replace(RULES, keep=True)).pieces == policy.PIECES[1]
+
+
+def test_pieces_are_no_longer_than_densities_are_usable():
+    fine = dataclasses.replace(RULES, rtol=1e-5)
+    task = whole_curve(0, 1e11, fine)
+    assert task.max_neg_log_density == 6.0
+    assert more_pieces(task, 6.9, 1e-5) is None
+    assert more_pieces(task, 7.0, 1e-5).pieces == policy.PIECES[1]
+    weaker = dataclasses.replace(task, gentler_tilts=1, max_neg_log_density=3.0)
+    assert more_pieces(weaker, 6.9, 1e-5) is None
 
 
 def test_rounding_leaves_less_usable_where_steps_are_many_or_accuracy_is_high():
