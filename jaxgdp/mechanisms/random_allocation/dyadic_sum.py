@@ -15,17 +15,28 @@ numerator, what is kept is the mean of the ratio's inverse: the mass of the deno
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from typing import TypeVar
 
 import numpy as np
 
+from ...numerics.batching.products import in_one_thread
 from ...numerics.errors import SHARE_OF_LOGS, UNIT
 
 _Sum = TypeVar("_Sum")
-_CHUNK = 129  # longest sum of products that is added up in whatever order
+# longest sum of products that is added up in whatever order: of many points, and of up to so many
+# on either side of the centre, for which calls would take longer than products
+_BLOCK, _FEW_BLOCK, _FEW = 32, 129, 512
+_MOST = 2**12  # points, of which sums are kept beside each other
+_FARTHEST = 500.0  # spacing, of logs, beyond which no level has mass
+_DIGITS = 40  # of what is rounded once
+# units of what is moved to the points of the next level: of its share, the product with that, what
+# is added before, and two neighbours' shares
+_MOVED = 5
 
 
 @dataclass(frozen=True)
@@ -57,9 +68,16 @@ class Layout:
         if not self.of_logs:
             return 1.0 - part, part
         # (no mass is on levels with spacings like that)
-        spacing = np.minimum(spacing, 500.0)
+        spacing = np.minimum(spacing, _FARTHEST)
         up = np.expm1(-part * spacing) / np.expm1(-spacing)
         return np.expm1((1.0 - part) * spacing) / np.expm1(spacing), up
+
+    def halves(self, level: int) -> tuple[float, float]:
+        """The shares for what lies in the middle, of points 2^level apart, rounded once.
+
+        Method: docs/method/seldom.md#seldom-sums
+        """
+        return _halves(math.ldexp(1.0, level)) if self.of_logs else (0.5, 0.5)
 
     def locate(self, values: np.ndarray):
         """Level, index of the point at or below, and distance to it in spacings of that level."""
@@ -99,6 +117,16 @@ class Layout:
             & (index > np.ldexp(float(self.core), -rank))
         )
         return np.sort(found[np.where(rank > 0, outer, True) & (found >= low) & (found <= high)])
+
+
+@functools.cache
+def _halves(spacing: float) -> tuple[float, float]:
+    """1/(1 + e^{s/2}) and 1/(1 + e^{−s/2}), each the double that is nearest."""
+    with localcontext() as context:
+        context.prec = _DIGITS
+        half = Decimal(min(spacing, _FARTHEST)) / 2
+        down, up = (float(1 / (1 + each.exp())) for each in (half, -half))
+    return down, up
 
 
 @dataclass(frozen=True)
@@ -144,7 +172,10 @@ def spread(
     # (the upper neighbour of the last point of a level is the first of the next one, or stays if it
     # is the level's own last)
     joined = np.concatenate([place, place[between] + 1])
-    most = int(np.bincount(joined).max()) + (SHARE_OF_LOGS if layout.of_logs else 3)
+    # (a sum, and where mass is moved a product with a share)
+    most = int(np.bincount(joined).max()) - 1
+    if np.any(between):
+        most += 1 + (SHARE_OF_LOGS if layout.of_logs else 3)
     down, up = layout.shares(part, np.ldexp(1.0, level + layout.finest))
     placed = []
     for mass in masses:
@@ -171,10 +202,8 @@ def _halved(masses: np.ndarray, down: float, up: float):
 def _inner(masses: np.ndarray, layout: Layout, finest: int):
     """For every level the masses of all finer ones, on its points."""
     out = np.zeros_like(masses)
-    middle = np.array(0.5)
     for level in range(1, masses.shape[-2]):
-        spacing = np.array(math.ldexp(1.0, finest + level))
-        down, up = (float(share) for share in layout.shares(middle, spacing))
+        down, up = layout.halves(finest + level)
         out[..., level, :] = _halved(out[..., level - 1, :] + masses[..., level - 1, :], down, up)
     return out
 
@@ -206,24 +235,68 @@ def _spans(masses: np.ndarray):
     return found
 
 
-def _convolve(short: np.ndarray, long: np.ndarray, out: np.ndarray):
-    """Add their convolution to ``out``, in sums of at most _CHUNK products."""
-    if len(short) > len(long):
-        short, long = long, short
-    middle = len(short) // 2 if len(short) > _CHUNK else 0
-    if middle:
-        _convolve(short[:middle], long, out[: middle + len(long) - 1])
-        _convolve(short[middle:], long, out[middle:])
-    else:
-        out += np.correlate(long, short[::-1], "full")
+def _convolve(one: np.ndarray, other: np.ndarray, block: int) -> np.ndarray:
+    """Their convolution, in sums of at most ``block`` products that are added up in pairs.
+
+    Method: docs/method/seldom.md#seldom-sums
+    """
+    short, long = (one, other) if len(one) <= len(other) else (other, one)
+    if len(short) <= block:
+        return np.correlate(long, short[::-1], "full")
+    if block == _BLOCK and len(short) <= _MOST:
+        return _all_at_once(short, long)
+    half = len(short) // 2
+    first, second = (_convolve(part, long, block) for part in (short[:half], short[half:]))
+    found = np.zeros(len(short) + len(long) - 1)
+    found[: len(first)] = first
+    found[half:] += second
+    return found
 
 
-def _products(mine: np.ndarray, spans: list, other: np.ndarray, out: np.ndarray):
-    """Add to ``out`` (levels, 4K + 1) all sums of points of one and other of a level."""
+def _all_at_once(short: np.ndarray, long: np.ndarray) -> np.ndarray:
+    """The same, with all sums of _BLOCK products by BLAS."""
+    blocks = np.zeros(-len(short) % _BLOCK + len(short))
+    blocks[: len(short)] = short
+    backward = np.ascontiguousarray(blocks.reshape(-1, _BLOCK)[:, ::-1])
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(long, _BLOCK - 1), _BLOCK)
+    sums = in_one_thread(backward, np.ascontiguousarray(windows).T)
+    return _in_pairs(sums, _BLOCK)[: len(short) + len(long) - 1]
+
+
+def _in_pairs(rows: np.ndarray, apart: int) -> np.ndarray:
+    """The sum of rows each of which begins so many places after the one before it."""
+    while len(rows) > 1:
+        width = rows.shape[1]
+        found = np.zeros((-(-len(rows) // 2), width + apart))
+        found[:, :width] = rows[::2]
+        found[: len(rows) // 2, apart:] += rows[1::2]
+        rows, apart = found, 2 * apart
+    return rows[0]
+
+
+def _block(width: int) -> int:
+    """Longest sum of products in any order, of laws with levels of so many points."""
+    return _FEW_BLOCK if width <= 2 * _FEW + 1 else _BLOCK
+
+
+def _units(width: int) -> int:
+    """Roundings of a sum of at most so many products by :func:`_convolve`."""
+    block = _block(width)
+    return block + math.ceil(math.log2(max(width / block, 1.0))) + 1
+
+
+def _products(mine: np.ndarray, spans: list, other: np.ndarray, out: np.ndarray) -> int:
+    """Add to ``out`` (levels, 4K + 1) all sums of points of one and other of a level; how many
+    arrays are added up in one place at most.
+    """
+    most, block = 0, _block(mine.shape[-1])
     for a, b, stretches, others, target in zip(mine, other, spans, _spans(other), out, strict=True):
+        most = max(most, len(stretches) * len(others))
         for first, last in stretches:
             for start, end in others:
-                _convolve(a[first:last], b[start:end], target[first + start : last + end - 1])
+                found = _convolve(a[first:last], b[start:end], block)
+                target[first + start : last + end - 1] += found
+    return most
 
 
 def add(first: Law, second: Law, *, joint: bool = False):
@@ -253,30 +326,33 @@ def add(first: Law, second: Law, *, joint: bool = False):
     spans = [_spans(mass) for mass in a]
     inner = _spans(inner_a[0])
     if same:
-        _products(a[0], spans[0], a[0] + 2.0 * inner_a[0], out[0])
+        added = [_products(a[0], spans[0], a[0] + 2.0 * inner_a[0], out[0])]
     else:
-        _products(a[0], spans[0], b[0] + inner_b[0], out[0])
-        _products(inner_a[0], inner, b[0], out[0])
+        added = [
+            _products(a[0], spans[0], b[0] + inner_b[0], out[0])
+            + _products(inner_a[0], inner, b[0], out[0])
+        ]
     for i in range(1, len(a)):
         other, inner_other = b[0], inner_b[0]
         if joint:
             times = 2.0 if same else 1.0
             other, inner_other = times * other + b[i], times * inner_other + inner_b[i]
-        _products(a[i], spans[i], other + inner_other, out[i])
-        _products(inner_a[i], _spans(inner_a[i]), other, out[i])
+        mine = _products(a[i], spans[i], other + inner_other, out[i])
+        mine += _products(inner_a[i], _spans(inner_a[i]), other, out[i])
         if same:
             out[i] *= 1.0 if joint else 2.0
         else:
-            _products(a[0], spans[0], b[i] + inner_b[i], out[i])
-            _products(inner_a[0], inner, b[i], out[i])
+            mine += _products(a[0], spans[0], b[i] + inner_b[i], out[i])
+            mine += _products(inner_a[0], inner, b[i], out[i])
+        added.append(mine)
     index = np.arange(-2 * core, 2 * core + 1).astype(float)
     values = np.ldexp(index[None, :], finest + np.arange(levels)[:, None])
     values = first.layout.centre + second.layout.centre + values
     some = np.any(out > 0.0, axis=0)
-    # sums of _CHUNK products, of parts at least half as long of up to two stretches of each, and of
+    # sums of products, of up to two stretches of each law, of what two sums and one more made, of
     # one level into the next
-    parts = 4 * (2 * width / _CHUNK + 2)
-    sums = _CHUNK + parts + 4 + (2 + SHARE_OF_LOGS if first.layout.of_logs else 2) * levels
+    moved = _MOVED if first.layout.of_logs else _MOVED - 2
+    sums = _units(width) + max(added) + 4 + moved * levels
     errors = (
         first.error + second.error + sums * UNIT,
         max(first.apart, second.apart) + 2 * sums * UNIT,

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 import jaxgdp
 from jaxgdp.accounting.certify import closed_forms
 from jaxgdp.mechanisms.random_allocation import dyadic_sum, label_attack, one_of_many
-from jaxgdp.numerics.errors import ALLOCATION
+from jaxgdp.numerics.errors import ALLOCATION, UNIT
 
 
 def _delta(table, epsilon, direction):
@@ -414,6 +414,37 @@ def test_spreading_keeps_masses_and_means():
                 m @ np.maximum(x - strike, 0.0) for x, m in ((at, found), (values, masses))
             )
             assert np.all(grown >= (1.0 - 1e-13) * before)
+
+
+@pytest.mark.parametrize(
+    ("short", "long", "core"), [(31, 60, 512), (900, 1025, 512), (700, 9000, 4096)]
+)
+def test_sums_of_products_are_as_exact_as_counted(short, long, core):
+    rng = np.random.default_rng(short)
+    # (one product in ten decides, wherever the others are)
+    a, b = (rng.lognormal(0.0, spread, n) for spread, n in ((1.0, short), (20.0, long)))
+    width = 2 * core + 1
+    for one, other in ((a, b), (b, a)):
+        found = dyadic_sum._convolve(one, other, dyadic_sum._block(width))
+        assert found.shape == (short + long - 1,)
+        for at in (0, 1, short - 1, short, (short + long) // 2, short + long - 2):
+            terms = range(max(0, at - long + 1), min(short, at + 1))
+            exact = sum(Fraction(float(a[i])) * Fraction(float(b[at - i])) for i in terms)
+            off = abs(Fraction(float(found[at])) / exact - 1)
+            assert off <= dyadic_sum._units(width) * Fraction(UNIT)
+
+
+def test_halves_are_rounded_once():
+    for level in (-1060, -40, -3, 0, 5, 8, 20):
+        down, up = dyadic_sum.Layout(0.0, level, 8, 32, of_logs=True).halves(level)
+        with mpmath.workdps(60):
+            half = mpmath.mpf(min(math.ldexp(1.0, level), 500.0)) / 2
+            for found, exact in (
+                (down, 1 / (1 + mpmath.exp(half))),
+                (up, 1 / (1 + mpmath.exp(-half))),
+            ):
+                assert abs(found / exact - 1) <= UNIT
+    assert dyadic_sum.Layout(0.0, 0, 8, 32).halves(3) == (0.5, 0.5)
 
 
 @pytest.mark.parametrize("same", [False, True])

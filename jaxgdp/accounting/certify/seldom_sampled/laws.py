@@ -73,6 +73,7 @@ class _Cells(NamedTuple):
         z: the points, shape (cells + 1,).
         width: of each cell.
         node: where its integrands are taken, shape (cells, nodes).
+        steepest: how far the log of an integrand moves in a cell, at most.
 
     Method: docs/method/seldom.md#seldom-digits
     """
@@ -82,6 +83,12 @@ class _Cells(NamedTuple):
     z: Float[Array, " ends"]
     width: Float[Array, " cells"]
     node: Float[Array, "cells nodes"]
+    steepest: float
+
+    @property
+    def units(self) -> float:
+        """Bound on the relative error of a mass, in units."""
+        return _LOG_UNITS * 2.0 * self.steepest + _NODE_UNITS
 
     def density(
         self, x: Float[Array, " cells"] | float = 0.0, moved: float = 0.0
@@ -128,12 +135,17 @@ def _cells(run: Run, z: Float[Array, " points"]) -> _Cells:
     """The cells between points as far as they are narrow."""
     width = np.diff(z)
     largest = np.maximum(np.abs(z[1:]), np.abs(z[:-1])) + run.tau
-    steep = width * largest > _STEEPEST
+    moves = width * largest
+    steep = moves > _STEEPEST
     below, above = np.flatnonzero(steep & (z[:-1] < 0.0)), np.flatnonzero(steep & (z[:-1] >= 0.0))
     first = int(below[-1]) + 1 if len(below) else 0
     last = int(above[0]) if len(above) else len(z) - 1
     z, width = z[first : last + 1], width[first:last]
-    return _Cells(first, last, z, width, z[:-1, None] + width[:, None] * _NODES)
+    node, most = (
+        z[:-1, None] + width[:, None] * _NODES,
+        float(np.max(moves[first:last], initial=0.0)),
+    )
+    return _Cells(first, last, z, width, node, most)
 
 
 def most_jumps(run: Run) -> int:
@@ -174,7 +186,7 @@ def dominating(run: Run, finer: int = 1) -> Law:
     q = np.zeros(len(x))
     q[:-1] += np.sum(down, axis=1)
     q[1:] += np.sum(up, axis=1)
-    units = _LOG_UNITS * 2.0 * _STEEPEST + _NODE_UNITS
+    units = cells.units
     # what lies above the points goes to both infinities, and below the first one to it and 0, where
     # that is a point
     odds = math.exp(run.log_odds)
@@ -230,6 +242,16 @@ class _Below(NamedTuple):
     terms: int = 1
 
 
+def _one_label(
+    s: np.ndarray, masses: np.ndarray, some: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Labels, some of which become the last one of these, with what they have in all, rounded once
+    (``math.fsum``)."""
+    last, others = some[-1], some[:-1]
+    masses[:, last] = [math.fsum(mass[some]) for mass in masses]
+    return np.delete(s, others), np.delete(masses, others, axis=1)
+
+
 def attack(run: Run, finer: int = 1) -> Law:
     """From below: rounded log(1 + ρV) are added up, a test like any other.
 
@@ -252,7 +274,8 @@ def attack(run: Run, finer: int = 1) -> Law:
         for part, (low, high) in zip(inside, ends, strict=True)
     )
     masses = np.stack([p, odds * m])
-    units = _LOG_UNITS * 2.0 * _STEEPEST + _NODE_UNITS + NORMAL_TAIL
+    # (a mass is one of a cell, or of a tail)
+    units = max(cells.units, NORMAL_TAIL)
     exponent = run.tau * (float(np.max(np.abs(z))) + run.tau) + abs(run.log_odds)
     apart = (_LOG_UNITS * exponent + 2.0 * (units + NORMAL_TAIL)) * UNIT
     start = dyadic_sum.spread(layout, np.asarray(x), masses, units * UNIT, apart)
@@ -262,7 +285,8 @@ def attack(run: Run, finer: int = 1) -> Law:
         upward = np.argsort(-s, kind="stable")
         high = int(np.searchsorted(np.cumsum(found[1][upward]), _SAME_LABEL))
         if high:
-            s[upward[:high]] = s[upward[high]]
+            s, found = _one_label(s, found, upward[: high + 1])
+            errors = [errors[0] + UNIT, errors[1] + 2.0 * UNIT]
         return _Below(dyadic_sum.spread(plan.layout(terms), s, found, *errors), terms)
 
     law = dyadic_sum.power(_Below(start), run.steps, join).law
