@@ -22,8 +22,12 @@ from .discretisation import Weights
 from .half_vertices import attack_vertices, dominating_vertices
 from .lattice import Grid, Placement, placement
 from .low_frequencies import Sums
-from .steps import Laws, Steps, step
+from .steps import Steps, step
 from .vertices import Vertices
+
+# components from which on NumPy composes one law after the other: side by side, what it lays by for
+# each takes hundreds of MiB
+_MANY_COMPONENTS = 256
 
 
 class Half(NamedTuple):
@@ -121,7 +125,11 @@ def _compose(
         window = Window(start, tilt, h, plan.miss_low, plan.miss_high)
         return grid.compose(weights, count, window, plan, centre, shift, sums).sound()
 
+    of_each = (tilts, shifts, *([] if sums is None else [sums]))
+    if count.shape[0] > _MANY_COMPONENTS and not xp.is_jax(count):
+        rows = (jax.tree.map(lambda x: x[i], of_each) for i in range(len(laws)))  # noqa: B023
+        return _ComposedLaws(*map(lambda law, row: run(law, *row), laws, rows), shift)
     stacked = jax.tree.map(lambda *x: xp.stack(x), *laws)
-    composed = xp.vmap(run)(stacked, tilts, shifts, *([] if sums is None else [sums]))
-    each = (jax.tree.map(lambda x: x[i], composed) for i in range(len(Laws._fields)))  # noqa: B023
+    composed = xp.vmap(run)(stacked, *of_each)
+    each = (jax.tree.map(lambda x: x[i], composed) for i in range(len(laws)))  # noqa: B023
     return _ComposedLaws(*each, shift)

@@ -33,12 +33,20 @@ _STEEPEST = 30.0  # largest decay over one block that the nodes resolve to the l
 
 
 class Sums(NamedTuple):
-    """1 − Re φ and −Im φ of steps at the lowest frequencies, shapes (…, K), and a bound on their
-    distance from the exact ones; None for sums in doubles, as :func:`sums` takes them."""
+    """Steps at the lowest frequencies.
+
+    Attributes:
+        versine, sine: 1 − Re φ and −Im φ, of shapes (…, K).
+        off: bound on their distance from the exact ones; None for sums in doubles, as :func:`sums`
+            takes them.
+        log_dropped: log of a bound on |φ| at every other frequency, of shape (…, probes); None
+            where that is still to be found.
+    """
 
     versine: Float[Array, "... frequencies"]
     sine: Float[Array, "... frequencies"]
     off: Float[Array, "... frequencies"] | None = None
+    log_dropped: Float[Array, "... probes"] | None = None
 
 
 class Folded(NamedTuple):
@@ -113,18 +121,29 @@ def _in_pairs(parts: list[Array]) -> Array:
 
 def sums(w: Float[Array, "rows points"], t: Tables) -> Sums:
     """The low frequencies of laws (rows, n): a large table is read once for all of them."""
-    even, odd = fold(w, t)
-    return Sums(_in_rows(even, t.versine), _in_rows(odd, t.sine))
+    folded = fold(w, t)
+    even, odd = _in_rows(folded.even, t.versine), _in_rows(folded.odd, t.sine)
+    return Sums(even, odd, log_dropped=_log_dropped(w, folded, t))
 
 
 def _dropped(
-    w: Float[Array, "components points"], count: Float[Array, " components"], t: Tables
+    log_bound: Float[Array, "components probes"], count: Float[Array, " components"]
 ) -> Float[Array, ""]:
     """Bound on |φ₁^T₁·φ₂^T₂ ⋯| over every frequency from K to N/2.
 
     Method: docs/method/frequencies.md#sparse
     """
-    even, odd = fold(w, t)
+    return xp.exp(xp.max(count @ log_bound))
+
+
+def _log_dropped(
+    w: Float[Array, "components points"], folded: Folded, t: Tables
+) -> Float[Array, "components probes"]:
+    """log of a bound on |φ| about each probe, and at every frequency beyond them.
+
+    Method: docs/method/frequencies.md#sparse
+    """
+    even, odd = folded
     cos, moment_sin, mass, square = (xp.by_table(even, column.T) for column in t.even)
     sin, moment_cos = (xp.by_table(odd, column.T) for column in t.odd)
     half = 0.5 * t.probe_width
@@ -137,8 +156,7 @@ def _dropped(
     variation = xp.sum(xp.abs(xp.diff(inner, axis=-1, prepend=0.0, append=0.0)), axis=-1)
     smooth = variation[:, None] * t.beyond + 1.0 - xp.sum(inner, axis=-1)[:, None]
     bound = xp.minimum(probed, smooth)
-    log_bound = xp.log(xp.minimum(bound + DROPPED, 1.0))
-    return xp.exp(xp.max(count @ log_bound))
+    return xp.log(xp.minimum(bound + DROPPED, 1.0))
 
 
 def compose(
@@ -170,7 +188,10 @@ def compose(
     length = transform_length(found.versine.shape[-1], vertices)
     rounding = transform.rounding(found.versine.shape[-1], length)
     noise = _noise(weights, count, found, log_phi, log_power, power, rounding, t)
-    escaped = _dropped(w, count, t) * xp.sqrt(t.size)
+    log_dropped = found.log_dropped
+    if log_dropped is None:
+        log_dropped = _log_dropped(w, fold(w, t), t)
+    escaped = _dropped(log_dropped, count) * xp.sqrt(t.size)
     escaped = escaped + escaped_mass(w, count, t.offset, t.size, window)
     escaped = escaped + xp.where(window.tilt * window.h * t.inner > _STEEPEST, 1.0, 0.0)
     # shift the window to its first point, then sum blocks by short kernels
