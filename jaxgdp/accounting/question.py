@@ -51,6 +51,9 @@ class Quantity(Protocol):
     @property
     def locate(self) -> Callable[..., Any] | None: ...
 
+    @property
+    def share_of_mu(self) -> Callable[[Any], Any] | None: ...
+
     def excess(self, bracket: Bracket, rtol: float) -> Any: ...
 
 
@@ -95,6 +98,17 @@ class Question:
             shared,
             self._alike(),
         )
+
+    def share_of_mu(self, spread: Array) -> Array:
+        """How wide a bracket of μ may be, over the width promised, for all quantities to be as
+        narrow as promised, by the standard deviation of the composed loss; 0 where that is not
+        known of one of them.
+        """
+        found = np.full(np.shape(spread), 0.0 if self.keep else 1.0)
+        for quantity, _ in self.asked:
+            own = quantity.share_of_mu
+            found = np.minimum(found, 0.0 if own is None else own(spread))
+        return found
 
     def _alike(self) -> tuple[int, ...]:
         """For each quantity the first one of the same argument, asked at the same values."""

@@ -400,6 +400,15 @@ def deepest(rates: Rates) -> Array | None:
     )
 
 
+class _OfDerivatives(Question):
+    """What lattices are to be chosen for, where it is more than a number: where a line touches the
+    curve is known less well between few vertices than the curve is."""
+
+    def share_of_mu(self, spread: Array) -> Array:
+        """Never the fewest vertices."""
+        return np.zeros(np.shape(spread))
+
+
 @with_float64
 def settled(
     groups: Groups,
@@ -410,7 +419,7 @@ def settled(
 ) -> list[LatticeChoice]:
     """The lattice on which each setting of a flat batch was accurate, or nearest to it."""
     asked = ((registry.named("mu"), None),)
-    question = Question(_FINER * rtol, fpr_floor, adjacency, asked, deepest)
+    question = _OfDerivatives(_FINER * rtol, fpr_floor, adjacency, asked, deepest)
     # (on a lattice even where a closed form or a limit would do: derivatives need one)
     runner = engine.Engine(groups, question, lambda _: None, engine.MAX_SIZE, by_name(None))
     return runner.answer().lattices

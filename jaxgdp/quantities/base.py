@@ -107,6 +107,9 @@ class Quantity:
             where this is not defined: plans of runs that may overflow refuse it by name.
         of_gaussian: ``of_gaussian(μ, argument)``, its value on the curve of the Gaussian mechanism;
             None where there is no closed form.
+        share_of_mu: ``share_of_mu(spread)``, how wide a bracket of μ may be, over the width
+            promised, where this one is to be as narrow as promised, by the standard deviation of
+            the composed loss. It only guides the choice of lattices; None where it is not known.
         order: place in tables.
     """
 
@@ -140,6 +143,7 @@ class Quantity:
     tangency: Callable[..., Tangency] | None = None
     reach: Callable[[Any], tuple[Any, Any]] | None = None
     overflow: Overflow | None = None
+    share_of_mu: Callable[[Any], Any] | None = None
     order: int = 100
 
     def __hash__(self) -> int:

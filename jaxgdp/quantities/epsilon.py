@@ -64,7 +64,7 @@ def epsilon(curve: Curve, log_d: Array, *, symmetric: bool) -> Bracket:
         other = xp.minimum(_certified(curve.upper_minus, log_d), curve.largest_minus)
         upper = xp.maximum(upper, other)
         lower = xp.maximum(lower, _achieved(path(curve.lower_minus), log_d))
-    upper = xp.minimum(upper, unsampled.epsilon(log_d, curve.tail_mu, 1.0))
+    upper = xp.minimum(upper, unsampled.epsilon(log_d, curve.tail_mu, 1.0, upper))
     return Bracket(xp.maximum(lower, unsampled.epsilon(log_d, curve.gaussian_part_mu, -1.0)), upper)
 
 

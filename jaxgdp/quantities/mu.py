@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .. import options
 from ..accounting.certify.curve import Curve, Points, both_sides, points
 from ..bracket import Bracket
@@ -253,5 +255,6 @@ QUANTITY = Quantity(
     tangency=tangency,
     overflow=overflow.Overflow(shift=overflow.mu),
     of_gaussian=lambda mu, floor: mu,
+    share_of_mu=np.ones_like,
     order=10,
 )

@@ -16,6 +16,7 @@ from ..numerics.validation import floor_rate
 from . import overflow
 from .base import Quantity, log_rate
 from .mu import mu, mu_tangency
+from .reading import known
 from .tangency import HalfCurves, Tangency, lines_of, log_density, peak, pick, single_point
 
 _DEEPEST = float(np.log(options.DEEPEST))
@@ -182,10 +183,19 @@ def tangency(
     )
 
 
+def share_of_mu(spread: Array) -> Array:
+    """Of the width promised, that a bracket of μ may have: one of the regret is wider by up to
+    φ(μ/2)/2, and by as much again for its own curve.
+    """
+    growth = np.minimum(np.square(spread) / 8.0, 30.0)
+    return np.minimum(np.exp(growth) / np.maximum(3.6 * spread, 1e-300), 1.0)
+
+
 QUANTITY = Quantity(
     name="regret",
     symbol="Δ",
     read=read,
+    read_known=known.regret,
     after="mu",
     long_name="regret of reporting the upper mu",
     description=(
@@ -203,5 +213,6 @@ QUANTITY = Quantity(
     tangency=tangency,
     overflow=overflow.Overflow(shift=overflow.regret),
     of_gaussian=lambda mu, floor: 0.0 * mu,
+    share_of_mu=share_of_mu,
     order=20,
 )

@@ -69,6 +69,25 @@ def test_no_regret_for_a_gaussian():
     assert 0.0 <= found.lower <= found.upper < 2e-4
 
 
+@pytest.mark.parametrize("order", ["add", "remove", "add_remove"])
+def test_no_regret_of_a_gaussian_curve(order):
+    """Exact lower side 0, and an upper side that is what μ is known to, at every size of μ, with no
+    curve read; a finite difference of the profile says that its slope is no more than that."""
+    runs = jaxgdp.dpsgd(
+        np.array([1e-9, 0.03, 0.5, 5.0, 1e4]), np.ones(5), np.array([1.0, 9, 4, 7, 2])
+    )
+    found = jaxgdp.measure(runs, ("mu", "regret"), adjacency=order)
+    assert np.all(found.brackets["regret"].lower == 0.0)
+    assert np.all(found.brackets["regret"].upper <= 1e-13)
+    mu, epsilon = np.geomspace(1e-3, 12.0, 40)[:, None], np.linspace(0.0, 60.0, 121)
+    step = 1e-4 * mu
+    more = jaxgdp.gdp.delta(epsilon=epsilon, mu=mu + step) - jaxgdp.gdp.delta(
+        epsilon=epsilon, mu=mu
+    )
+    bound = step * np.exp(-(mu**2) / 8.0) / np.sqrt(8.0 * np.pi)
+    assert np.all(more / (1.0 + np.exp(epsilon)) <= bound * (1.0 + 1e-9) + 1e-16)
+
+
 def test_no_regret_bound_is_below_a_breakpoint_search():
     """One direction alone can only have a larger gap than the symmetrised curve."""
     mechanism = jaxgdp.dpsgd(1.0, 0.05, 50)

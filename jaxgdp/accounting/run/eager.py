@@ -24,10 +24,11 @@ from .executor import Groups, Halves
 from .grids import grid_of, in_pieces
 from .rows import joined, take
 
-_IN_CACHE = 2**17  # numbers in an array of many rows, at most, that the host has close by
+_IN_CACHE = 2**18  # numbers in an array of many rows, at most, that the host has close by
 _LARGE = 2**18  # numbers in a lattice after which what it took is given back
 # numbers in a lattice that is worked on by one thread at a time, as it takes hundreds of MiB
 _ALONE = 2**19
+_SUMMED = 480  # laws whose low frequencies are summed at once: a few arrays of some MiB
 _PLANNED = 256  # pieces of one component that are planned at once
 
 
@@ -99,10 +100,17 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_unlock)
 
 
+@np.errstate(all="ignore")
 def _sums(steps: Any, tables: Any) -> low_frequencies.Sums:
-    """The low frequencies of all laws of many steps, by one product."""
+    """The low frequencies of all laws of many steps, of hundreds of laws by one product."""
     weight = np.stack([law.weight for law in steps[0]], axis=1)
-    found = low_frequencies.sums(weight.reshape(-1, weight.shape[-1]), tables)
+    rows = weight.reshape(-1, weight.shape[-1])
+    found = joined(
+        [
+            low_frequencies.sums(rows[first : first + _SUMMED], tables)
+            for first in range(0, len(rows), _SUMMED)
+        ]
+    )
     return jax.tree.map(lambda a: a.reshape(weight.shape[:-1] + a.shape[-1:]), found)
 
 

@@ -29,7 +29,7 @@ from .rows import chunks, joined, take
 # vertices of a half that NumPy reads numbers off at once: as many as stay in cache
 _READ_TOGETHER = 2**14
 # chunks of a compiled program that NumPy works on at once, of sparse lattices
-_EAGER_CHUNKS = 2
+_EAGER_CHUNKS = 4
 # components of a single setting from which on a thread for each side pays
 _MANY_COMPONENTS = 256
 

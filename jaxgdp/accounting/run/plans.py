@@ -85,7 +85,7 @@ def plan_tasks(batch: Batch, tasks: list[Task]) -> PlannedTasks:
         Side(jax.tree.map(lambda a: a[:, at], plans), swapped == 1)  # noqa: B023
         for at, swapped in enumerate(sides_of(side))
     ]
-    return PlannedTasks(plans, needs(planned, steps, rtol, not whole))
+    return PlannedTasks(plans, needs(planned, steps, rtol, not whole, batch.question.share_of_mu))
 
 
 def sides_of(side: int | None) -> tuple[int, ...]:

@@ -47,7 +47,7 @@ class _Shape(NamedTuple):
 
 # few, because each is one more program to compile
 _MENU = (
-    _Shape(64, 512, 1.25, 32, 4, 12, fewest=700.0),
+    _Shape(64, 512, 1.25, 40, 3, 12, fewest=350.0),
     _Shape(128, 512, 1.25, 40, 4, 12),
     _Shape(128, 512, 1.25, 48, 11, 12),
     _Shape(1024, 2048, 1.5, 64, 3, 13),
@@ -56,6 +56,19 @@ _MENU = (
     _Shape(4096, 2048, 3.0, 48, 3, 15),
     _Shape(8192, 2048, 3.0, 48, 3, 15),
 )
+# the smallest ones for first passes over whole curves, which get them where the width foreseen is
+# no more than is promised
+_LEAN = (
+    _Shape(32, 256, 1.0, 32, 2, 9),
+    _Shape(64, 512, 1.0, 40, 3, 12),
+    _Shape(256, 1024, 1.0, 64, 3, 13),
+    _Shape(512, 2048, 1.0, 64, 3, 13),
+)
+# of the width foreseen, over the width promised: by vertices, by points in an octave where there
+# are few octaves and where there are many, and by points where they are equally far apart
+_BY_VERTICES, _BY_OCTAVES, _BY_MANY_OCTAVES, _BY_POINTS = 0.55, 0.2, 1.0, 0.6
+_MANY_OCTAVES = 13
+_FORESEEN = 0.9  # of the width promised, that may be foreseen
 _BLOCK = 128  # points between vertices, where a step then still fits
 # largest table, and numbers in all tables of a lattice (about), which take 8 bytes each: beside its
 # sines at each frequency, those of 48 intervals that bound what is dropped
@@ -134,7 +147,8 @@ def choose(
             points = 2 ** int(np.ceil(np.log2(uniform * (4.0 if need.whole else 1.0))))
             return _uniform(kind, points, most, pieces)
     if not dense and need.steps >= (_FEWEST if detail <= 1.0 else _FEW):
-        sparse = _sparse(need, detail, rtol, pieces)
+        lean = None if need.focused or detail > 1.0 else _lean(need, rtol, pieces)
+        sparse = lean or _sparse(need, detail, rtol, pieces)
         if sparse is not None:
             return sparse
     return _dense(need, detail, pieces, largest, excess)
@@ -171,14 +185,54 @@ def _demands(need: Needs, detail: float, rtol: float) -> Iterator[tuple]:
     return ((demand, extra) for extra in ladder for demand in demands)
 
 
+def _lean(need: Needs, rtol: float, pieces: int) -> LatticeChoice | None:
+    """The first small sparse lattice whose bracket is foreseen to be as narrow as promised."""
+    extra = sharper(rtol)
+    for shape, (block, factor) in itertools.product(_LEAN, ((64, 4), (8, 2))):
+        frequencies, vertices, _, base, short, long, _ = shape
+        vertices, base = vertices << extra, base << extra
+        size = block * vertices
+        while size < 2.0 * need.points and size < 2**40:
+            size *= factor
+        if (
+            need.bandwidth <= 1.15 * frequencies
+            and _foreseen(need, vertices, base, long, size, rtol) <= _FORESEEN * need.share
+            and _reaches(need, shape, base, size, pieces)
+            and vertices <= _most_vertices("sparse", pieces)
+        ):
+            return LatticeChoice("sparse", vertices, frequencies, size, base, short, long, pieces)
+    return None
+
+
+def _reaches(need: Needs, shape: _Shape, base: int, size: int, pieces: int) -> bool:
+    """Whether the points of a step reach as far as a step does, with tables that have room."""
+    scale, points = 1.1 * size / max(need.points, 1.0), base * (shape.short + shape.long + 4)
+    # (each of many pieces takes as long as one)
+    tables = _TABLES if pieces < _MANY_PIECES else 0.25 * _TABLES
+    return bool(
+        scale * need.short + 8 < trig_tables.reach(base, shape.short)
+        and scale * need.long + 8 < trig_tables.reach(base, shape.long)
+        and points * shape.frequencies <= _TABLE
+        and points * (2 * shape.frequencies + _BOUNDS) <= tables
+    )
+
+
+def _foreseen(need: Needs, vertices: int, base: int, long: int, size: int, rtol: float) -> float:
+    """Width of a bracket of μ over the width promised."""
+    octaves = _BY_OCTAVES if long < _MANY_OCTAVES else _BY_MANY_OCTAVES
+    return float(
+        _BY_VERTICES * (need.vertices / vertices) ** 2
+        + octaves * (32.0 / base) ** 2 * (1e-3 / rtol)
+        + _BY_POINTS * (need.points / size) ** 2
+    )
+
+
 def _sparse(need: Needs, detail: float, rtol: float, pieces: int) -> LatticeChoice | None:
     """The first sparse lattice of the menu that serves.
 
     N costs nothing, so it is rounded up generously where a step then still fits."""
     roundings = (_BLOCK, 2), (4, 4), (4, 2)
     most = _most_vertices("sparse", pieces)
-    # (each of many pieces takes as long as one)
-    tables = _TABLES if pieces < _MANY_PIECES else 0.25 * _TABLES
     tries = itertools.product(_demands(need, detail, rtol), _MENU, roundings)
     for ((finer, denser), extra), shape, (block, factor) in tries:
         frequencies, vertices, room, base, short, long, fewest = shape
@@ -186,17 +240,13 @@ def _sparse(need: Needs, detail: float, rtol: float, pieces: int) -> LatticeChoi
         size = block * vertices
         while size < need.points * finer and size < 2**40:
             size *= factor
-        scale = 1.1 * size / max(need.points, 1.0)
         if (
             need.steps >= fewest
             and need.bandwidth <= (1.2 if frequencies < _MENU[-1][0] else 1.5) * frequencies
             and (need.vertices * np.sqrt(min(denser, 4.0)) <= room * vertices or vertices == most)
             and (not need.focused or min(_COARSE * denser, 2.0 * _FOCUSED_VERTICES) <= vertices)
             and need.base * min(denser, 16.0 if need.focused else 6.0) <= base
-            and scale * need.short + 8 < trig_tables.reach(base, short)
-            and scale * need.long + 8 < trig_tables.reach(base, long)
-            and base * (short + long + 4) * frequencies <= _TABLE
-            and base * (short + long + 4) * (2 * frequencies + _BOUNDS) <= tables
+            and _reaches(need, shape, base, size, pieces)
         ):
             return LatticeChoice("sparse", vertices, frequencies, size, base, short, long, pieces)
     return None

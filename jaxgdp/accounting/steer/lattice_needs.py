@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +30,7 @@ class Needs(NamedTuple):
         whole: whether one step is most of the composition.
         focused: whether the task is about one threshold.
         jumps: whether a single step is the likeliest way there.
+        share: of the width promised, that a bracket of μ may have.
     """
 
     points: Float[Array, " settings"]
@@ -43,6 +44,7 @@ class Needs(NamedTuple):
     whole: Bool[Array, " settings"]
     focused: Bool[Array, " settings"]
     jumps: Bool[Array, " settings"]
+    share: Float[Array, " settings"] | float = 0.0
 
 
 class NeedsOfSides(NamedTuple):
@@ -82,7 +84,11 @@ def sharper(rtol: float) -> int:
 
 @np.errstate(all="ignore")
 def needs(
-    sides: Sequence[Side], steps: Float[Array, " settings"], rtol: float, focused: bool = False
+    sides: Sequence[Side],
+    steps: Float[Array, " settings"],
+    rtol: float,
+    focused: bool = False,
+    share: Callable[[Array], Array] | None = None,
 ) -> NeedsOfSides:
     """What settings need of lattices.
 
@@ -91,9 +97,14 @@ def needs(
         steps: their numbers of steps.
         rtol: requested relative accuracy.
         focused: whether the plans are about one threshold.
+        share: of the width promised, that a bracket of μ may have, by the standard deviation of the
+            composed loss; None for none.
     """
     raw = [_needs_of(side, steps, rtol, focused) for side in sides]
     largest = Needs(*(np.maximum.reduce(columns) for columns in zip(*raw, strict=True)))
+    if share is not None:
+        spread = np.maximum.reduce([_largest(side.plan.spread) for side in sides])
+        largest = largest._replace(share=share(spread))
     each = tuple(_placed(own) for own in raw)
     return NeedsOfSides(each[0] if len(each) == 1 else _placed(largest), each)
 
@@ -142,6 +153,7 @@ def _needs_of(side: Side, steps: Array, rtol: float, focused: bool) -> Needs:
         whole=np.zeros(len(steps), bool),
         focused=np.full(len(steps), focused),
         jumps=np.any(np.isfinite(plan.jump), axis=1),
+        share=np.zeros(len(steps)),
     )
 
 

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from ...bracket import Bracket
-from ...numerics.errors import UNIT
+from ...numerics.errors import GAP, UNIT
 from ...numerics.first_double import first_double
 from ...numerics.shapes import Array, Bool
-from ...pairs.known_curves import OrientedCurve
+from ...pairs.known_curves import GaussianCurve, OrientedCurve
 
 _LARGEST = float(np.finfo(float).max)
+_EXPONENT = 1e-12  # relative error of e^x up to x = 600, and of what it multiplies
 _FEW = 7  # points tried at once on a curve that takes its arguments one by one
 
 
@@ -132,3 +133,17 @@ def mu(known: OrientedCurve, query: Array, *, symmetric: bool) -> Bracket | None
     """μ*(floor), which falls as the floor grows."""
     low, high = (known.curve.mu(side) for side in _rounded(query))
     return None if low is None or high is None else Bracket(high.lower, low.upper)
+
+
+def regret(known: OrientedCurve, query: Array, *, symmetric: bool) -> Bracket | None:
+    """Δ of reporting the upper μ of a curve that is itself Gaussian: by how far that μ is known.
+
+    Method: docs/method/regret.md#sides
+    """
+    found = mu(known, query, symmetric=symmetric)
+    if found is None or not isinstance(known.curve, GaussianCurve):
+        return None
+    # (every m between both sides has m²/8 of at least that of the lower one)
+    steepest = np.exp(-np.minimum(np.square(found.lower) / 8.0, 600.0)) * (1.0 + _EXPONENT)
+    width = (found.upper - found.lower) * steepest * np.sqrt(1.0 / (8.0 * np.pi)) + GAP
+    return Bracket(np.zeros(np.shape(width)), np.fmin(width, 0.5))

@@ -33,11 +33,19 @@ def log_delta(epsilon: Array, mu: Array | float, side: float) -> Array:
 
 
 @once
-def epsilon(log_d: Array, mu: Array | float, side: float) -> Array:
-    """ε with δ_μ(ε) = δ, by a search in equal parts; 0 where δ_μ(0) ≤ δ, and ∞ where μ is."""
+def epsilon(
+    log_d: Array, mu: Array | float, side: float, most: Array | float = float("inf")
+) -> Array:
+    """ε with δ_μ(ε) = δ, by a search in equal parts; 0 where δ_μ(0) ≤ δ, and ∞ where μ is, or where
+    it is not certainly below ``most``, so that nobody needs it.
+    """
     known = xp.isfinite(mu)
+    bounded = known & xp.isfinite(most)
+    at = xp.where(bounded, most, 0.0)
+    known = known & ~(bounded & (log_delta(at, xp.where(known, mu, 1.0), side) > log_d))
     finite = xp.where(known, mu, 1.0)
     top = finite * (finite / 2.0 + xp.sqrt(xp.maximum(-2.0 * log_d, 0.0)) + 1.0)
+    top = xp.where(known, top, 0.0)
 
     share = xp.arange(1.0, _PARTS) / _PARTS
 

@@ -11,7 +11,7 @@ import functools
 import jax
 import numpy as np
 import pytest
-from mechanisms_of_every_class import SETTINGS, composition, one_of_each
+from mechanisms_of_every_class import SETTINGS, composition, element, one_of_each
 
 import jaxgdp
 from jaxgdp import mechanisms
@@ -122,8 +122,8 @@ def test_compiled_equals_eager(monkeypatch):
     """One pass over a setting, stage by stage: what ``jit`` makes of it and what NumPy does."""
     recorded = Recording()
     monkeypatch.setitem(executors.BY_NAME, "compiled", recorded)
-    mechanism = composition("SubsampledGaussian")
-    jaxgdp.measure(mechanism, tuple(registry.REGISTRY), nested=False, executor="compiled", **AT)
+    whole = jaxgdp.compose([(element("SubsampledGaussian", 0), 400)])
+    jaxgdp.measure(whole, tuple(registry.REGISTRY), nested=False, executor="compiled", **AT)
     (parts, _, _, rates, kind, pieces), (by_jax, *_) = recorded.reads[0]
     row = functools.partial(jax.tree.map, lambda a: np.asarray(a)[:1])
     sides = [

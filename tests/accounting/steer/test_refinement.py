@@ -10,7 +10,7 @@ import pytest
 
 from jaxgdp.accounting.run import executors
 from jaxgdp.accounting.steer import refinement as policy
-from jaxgdp.accounting.steer.lattice_choice import choose
+from jaxgdp.accounting.steer.lattice_choice import choose, likeliest
 from jaxgdp.accounting.steer.lattice_needs import Needs
 from jaxgdp.accounting.steer.lattices import SIZES, LatticeChoice
 from jaxgdp.accounting.steer.refinement import (
@@ -356,6 +356,23 @@ def test_whole_curve_gets_no_more_points_than_usual():
     assert (
         refine(whole_curve(0, 2e3, RULES), passed(2.0, LARGEST), RULES, nothing_finer).action != RUN
     )
+
+
+@pytest.mark.parametrize("rtol", [1e-3, 1e-5])
+def test_first_pass_gets_no_more_vertices_than_the_width_promised_takes(rtol):
+    """The smallest lattice where μ alone is asked; twice the vertices and more where the regret
+    takes a narrower μ, where the first pass was too wide, and where nothing is foreseen.
+    """
+    across = 180.0 * np.sqrt(1e-3 / rtol)
+    need = Needs(8e3, 1e6, 30.0, across, 5.0, 5e3, 8.0, 1e3, False, False, False, 1.0)
+
+    def vertices(detail=1.0, **other):
+        return choose(need._replace(**other), detail, rtol, 1, RULES.max_size, False).vertices
+
+    least = vertices()
+    assert least < likeliest(rtol).vertices
+    for other in ({"share": 0.25}, {"share": 0.0}, {"detail": 1.5}, {"bandwidth": 60.0}):
+        assert vertices(**other) >= 2 * least
 
 
 @pytest.mark.parametrize("whole_step", [False, True])
