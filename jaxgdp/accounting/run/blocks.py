@@ -20,7 +20,7 @@ from .rows import take
 _SMALL = 128
 # … and of any other one: what many settings have in common is then done for more of them at once,
 # and both compiled programs and the few tasks of a second pass lose a little with each block
-_LARGE = 1024
+_LARGE = 2048
 
 
 def in_blocks(groups: tuple, executor: Executor | None) -> Iterator[Array]:

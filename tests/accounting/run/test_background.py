@@ -82,14 +82,14 @@ def test_expectations_add_up():
 
 
 def test_blocks_cover_a_batch_and_expect_the_rest():
-    groups = jaxgdp.dpsgd(np.linspace(1.0, 2.0, 2500), 0.01, 2000).stacked()
+    groups = jaxgdp.dpsgd(np.linspace(1.0, 2.0, 4500), 0.01, 2000).stacked()
     seen, after = [], []
     for rows in blocks.in_blocks(groups, executors.EAGER):
         seen.append(rows)
         after.append(background.expected().settings)
-    assert np.array_equal(np.concatenate(seen), np.arange(2500))
-    assert after == [2500 - (rows[-1] + 1) for rows in seen]
-    assert [len(rows) for rows in seen] == [128, 1024, 1348]
+    assert np.array_equal(np.concatenate(seen), np.arange(4500))
+    assert after == [4500 - (rows[-1] + 1) for rows in seen]
+    assert [len(rows) for rows in seen] == [128, 2048, 2324]
     assert background.expected() == background.Expectation()
     assert len(list(blocks.in_blocks(groups, executors.COMPILED))) == 2
 
