@@ -81,6 +81,35 @@ def trimmed(halves: list[Vertices]) -> list[Vertices]:
     return [_cut(half, first, length) for half, (first, _) in zip(halves, spans, strict=True)]
 
 
+def in_rows(half: Vertices, length: int) -> Vertices:
+    """The used vertices of units in rows of so many, each a unit of its own that begins with the
+    last vertex of the row before it: nothing lies between.
+
+    Args:
+        half: on the leading axis units; thresholds equally far apart.
+        length: of a row, at least 2.
+
+    Method: docs/method/mu.md#rows
+    """
+    units, starts = [], []
+    for unit, (first, last) in enumerate(zip(*_span(half.used), strict=True)):
+        own = np.arange(first, max(last - 1, first + 1), length - 1)
+        units.append(np.full(len(own), unit))
+        starts.append(own)
+    rows, first = np.concatenate(units), np.concatenate(starts)
+    taken = {name: value[rows] for name, value in half._asdict().items() if value is not None}
+    return _cut(half._replace(**taken), first, length)
+
+
+def filled(half: Vertices, number: int) -> Vertices:
+    """Units with others behind them, up to so many, of which no vertex is used."""
+    more = np.minimum(np.arange(number), len(half.used) - 1)
+    own = (np.arange(number) < len(half.used))[:, None]
+    taken = {name: value[more] for name, value in half._asdict().items() if value is not None}
+    found = half._replace(**taken)
+    return found._replace(used=found.used & own, above_noise=found.above_noise & own)
+
+
 def _span(
     used: Bool[Array, "units vertices"],
 ) -> tuple[Int[np.ndarray, " units"], Int[np.ndarray, " units"]]:

@@ -18,7 +18,7 @@ from ...numerics.precision import with_float64
 from ...numerics.shapes import Array
 from ..certify import closed_forms
 from ..question import USUAL, Answer, Question
-from . import by_far_shifts, by_place, by_share, executors, without_lattice
+from . import by_far_shifts, by_pieces, by_place, by_share, executors, without_lattice
 from .engine import MAX_SIZE, Engine
 from .executors import Executor
 from .rows import take
@@ -72,6 +72,7 @@ def answer(
     if len(rows):
         found.put(rows, without_lattice.answer(groups, rows, question.take(rows, number)))
         left[rows] = _wide(found, question, rows) & ~long.hopeless[rows]
+    _by_pieces(groups, question, found, left, max_size)
     some = jumps | helped
     _by_steps(groups, question, found, some, seldom, left, max_size, executor)
     progress(int(np.count_nonzero(~left)))
@@ -81,6 +82,19 @@ def answer(
         so_far = found.of(others, part[1])
         found.put(others, _by_lattices(*part, progress, max_size, executor, so_far))
     return found.answer()
+
+
+def _by_pieces(
+    groups: tuple, question: Question, found: RunningBrackets, left: Array, max_size: int
+) -> None:
+    """Narrow brackets of settings that take many tilts, and mark those that are left, in place."""
+    if not all(mechanism.tight for mechanism, _ in groups):
+        return
+    for row in map(int, np.flatnonzero(left)):
+        if by_pieces.served(question, found.results, row):
+            own = question.take(np.array([row]), len(left))
+            told = by_pieces.narrow(groups, row, own, found.results, max_size)
+            left[row] = _wide(found, question, np.array([row]))[0] and not told
 
 
 def _by_steps(

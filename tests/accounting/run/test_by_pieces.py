@@ -1,0 +1,73 @@
+"""Weak privacy in many pieces, of which only those that decide are composed finely."""
+
+import jax
+import numpy as np
+import pytest
+
+import jaxgdp
+from jaxgdp.accounting.question import Question
+from jaxgdp.accounting.run import by_pieces
+from jaxgdp.adjacency import Adjacency
+from jaxgdp.bracket import Bracket
+from jaxgdp.quantities.registry import REGISTRY
+
+_ALWAYS = 1.0 - 2.0**-45  # at most one run in a thousand million leaves a record out
+
+
+def _narrowed(run, name, at, adjacency="add_remove", rtol=1e-5):
+    """What this route alone finds, of which next to nothing is known before."""
+    stacked = jax.tree.map(lambda a: np.asarray(a)[None], run.stacked())
+    asked = ((REGISTRY[name], at),)
+    question = Question(rtol, 1e-10, Adjacency.checked(adjacency), asked)
+    results = {name: Bracket(np.array([41.0]), np.array([1e6]))}
+    assert by_pieces.served(question, results, 0)
+    by_pieces.narrow(stacked, 0, question, results, 2**20)
+    return results[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "sigma", "steps"),
+    [
+        ("mu", None, 0.7643, 2564),
+        pytest.param("approximate_mu", 4.2e-4, 1.0, 6000, marks=pytest.mark.nightly),
+    ],
+)
+def test_records_that_are_nearly_always_sampled_are_known_in_closed_form(name, at, sigma, steps):
+    found = _narrowed(jaxgdp.dpsgd(sigma, _ALWAYS, steps), name, at)
+    given = {} if at is None else {"approximation": at}
+    exact = jaxgdp.measure(jaxgdp.dpsgd(sigma, 1.0, steps), name, **given)[name]
+    assert found.lower[0] <= exact.upper * (1.0 + 1e-8)
+    assert found.upper[0] >= exact.lower * (1.0 - 1e-8)
+    assert found.upper[0] - found.lower[0] <= 1e-5 * exact.upper
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("name", "sigma", "p", "steps", "adjacency", "at"),
+    [
+        ("mu", 0.13727867396078075, 0.7154637881223121, 9628, "remove", {}),
+        (
+            "approximate_mu",
+            0.1220582122084235,
+            0.14922458817630585,
+            1741,
+            "add",
+            {"approximation": 7.6e-08},
+        ),
+    ],
+)
+def test_weak_privacy_of_little_noise_is_as_accurate_as_asked(name, sigma, p, steps, adjacency, at):
+    run, own = jaxgdp.dpsgd(sigma, p, steps), {"adjacency": adjacency, **at}
+    fine = jaxgdp.measure(run, name, rtol=1e-5, **own)
+    usual = jaxgdp.measure(run, name, **own)[name]
+    assert fine.status[name] == 0
+    assert usual.lower <= fine[name].upper and fine[name].lower <= usual.upper
+
+
+def test_served_settings_are_weak_and_asked_for_what_is_largest():
+    asked = ((REGISTRY["mu"], None),)
+    results = {"mu": Bracket(np.array([50.0, 3.0, 50.0]), np.array([51.0, 4.0, np.inf]))}
+    fine = Question(1e-5, 1e-10, Adjacency.ADD_REMOVE, asked)
+    assert [by_pieces.served(fine, results, row) for row in range(3)] == [True, False, False]
+    usual = Question(1e-3, 1e-10, Adjacency.ADD_REMOVE, asked)
+    assert not by_pieces.served(usual, results, 0)
