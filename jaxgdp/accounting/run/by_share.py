@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +37,15 @@ _TIMES_AT_LAST, _LEFT_AT_LAST = 2.0, 4.5
 # … as long as twice as many points leave so much of a width at most, as they do but for rounding
 _HELPS_AT_LAST = 0.4
 _TWICE = 3.0  # width over the width promised up to which twice as many points may do
+# how many times as many points as usual a first curve has at the usual accuracy, and where a number
+# takes more of them; these numbers, and those of them that do so where there is little noise
+_ROUGH, _LESS_ROUGH, _SMOOTH = 0.25, 0.5, 0.9
+_SHARP, _SHARP_ANYWHERE = {"mu", "epsilon", "approximate_mu"}, {"epsilon", "approximate_mu"}
+# arguments that are rates, and the share of the least one that does not matter
+_RATES, _FAINT = {"fpr", "fpr_floor", "delta", "approximation"}, 1e-6
+# part of a width that twice as many points leave, about, the width over the width promised up to
+# which that is tried, and the relative width of a bracket that says nothing
+_LEAVES, _NEARLY_ALL, _NOTHING = 0.3, 0.9, 0.97
 
 
 def seldom(groups: Groups, most_noise: float = np.inf) -> Bool[np.ndarray, " settings"]:
@@ -101,6 +111,109 @@ def _run(groups: Groups, row: int) -> seldom_sampled.Run | None:
     return found[0] if len(found) == 1 and seldom_sampled.serves(found[0]) else None
 
 
+class _Look(NamedTuple):
+    """At a curve: how many times as many points it has as usual, and the mass that does not matter;
+    see ``seldom_sampled.both_sides``.
+    """
+
+    finer: float
+    faint: float
+
+
+def _rough(run: seldom_sampled.Run, own: Question) -> _Look | None:
+    """A look at few points, which may do at the usual accuracy."""
+    if own.keep or own.rtol < USUAL:
+        return None
+    names = {quantity.name for quantity, _ in own.asked}
+    sharp = names & _SHARP if run.sigma > _SMOOTH else names & _SHARP_ANYWHERE
+    return _Look(_LESS_ROUGH if sharp else _ROUGH, _faint(run, own))
+
+
+def _faint(run: seldom_sampled.Run, own: Question) -> float:
+    """Mass of all runs that does not matter: a small share of those in which the record is sampled
+    of the smallest rate asked for; 0 where an ε is given, as δ may be anything.
+    """
+    rates = [1.0]
+    for (quantity, _), query in zip(own.asked, own.rates(1).queries, strict=True):
+        if quantity.argument in _RATES:
+            rates.append(float(np.exp(query[0])))
+        elif quantity.argument == "prior":
+            rates.append(float(min(query[0], 1.0 - query[0])))
+        elif quantity.argument is not None:
+            return 0.0
+    share = -math.expm1(-run.log_never) * min(1.0, run.tau)
+    return _FAINT * share * min(rates)
+
+
+class _Looks:
+    """At curves of one setting, on ever more points.
+
+    Args:
+        run: its one mechanism.
+        groups: of the whole batch.
+        row: the setting's.
+        own: what is asked of it.
+        results: what is known of the batch, narrowed in place.
+        at: the setting's place there.
+    """
+
+    def __init__(
+        self,
+        run: seldom_sampled.Run,
+        groups: Groups,
+        row: int,
+        own: Question,
+        results: dict[str, Bracket],
+        at: int,
+    ):
+        self.run, self.own, self.results, self.at = run, own, results, at
+        self.parts = gaussian_parts(take(groups, row))
+        self.alone = {name: unknown(at + 1) for name in results}
+        self.curve: Curve | None = None
+        # width over the width promised by these curves alone, the last one and the one before, and
+        # how many times the points were doubled between them
+        self.width, self.before, self.doubled = np.inf, np.inf, 1.0
+        self.finer = 0.0
+
+    def look(self, finer: float, faint: float = 0.0) -> float:
+        """Width over the width promised, of what is known then."""
+        from ..certify import seldom_sampled
+
+        with np.errstate(all="ignore"):
+            curve = seldom_sampled.both_sides(self.run, self.parts, finer, faint)
+            self.curve = closed_forms.oriented(curve, self.own.adjacency)
+        _narrow((self.results, self.alone), self.at, self.curve, self.own)
+        self.before, self.width = self.width, worst(self.alone, self.own, self.at)
+        self.doubled = math.log2(finer / self.finer) if self.finer else 1.0
+        self.finer = finer
+        return worst(self.results, self.own, self.at)
+
+    def at_few_points(self) -> bool:
+        """Look at few points; whether more of them may do, where these do not."""
+        one = _rough(self.run, self.own)
+        while one is not None:
+            if self.look(*one) <= 1.0:
+                return False
+            if one.faint == 0.0 and self.width * self.own.rtol >= _NOTHING:
+                return False
+            again = one.finer < _LESS_ROUGH and _LEAVES * self.width <= _NEARLY_ALL
+            one = one._replace(finer=_LESS_ROUGH) if again else None
+        return True
+
+    def stuck(self, helps: float) -> bool:
+        """Whether more points left more than such a part of the width."""
+        return self.width > helps * self.before
+
+    def more(self) -> int:
+        """How many times as many points the next curve has: as many as leave enough of the width,
+        where twice as many leave as much of it as they did before.
+        """
+        if not np.isfinite(self.before):
+            return 2
+        leaves = (self.width / self.before) ** (1.0 / self.doubled)
+        return 4 if leaves * self.width > _NEARLY else 2
+
+
 def _narrowed(
     groups: Groups,
     row: int,
@@ -119,30 +232,22 @@ def _narrowed(
     if run is None:
         return None
     least = 1 if own.rtol >= USUAL else 2 if own.rtol >= 0.99e-4 else 4
-    parts, most = (
-        gaussian_parts(take(groups, row)),
-        times * _MOST_WORK * (1.0 if least == 1 else 3.0),
-    )
-    finer, curve, before = finer * least, None, np.inf
-    alone = {name: unknown(at + 1) for name in results}
-    while finer > least and seldom_sampled.work(run, finer) > most:
-        finer //= 2
+    most = times * _MOST_WORK * (1.0 if least == 1 else 3.0)
+    looks, points = _Looks(run, groups, row, own, results, at), finer * least
+    while points > least and seldom_sampled.work(run, points) > most:
+        points //= 2
+    if finer == 1 and not looks.at_few_points():
+        return looks.curve
+    helps = _HELPS if times == 1.0 else _HELPS_AT_LAST
     for look in range(_LOOKS):
-        if look and seldom_sampled.work(run, finer) > most:
+        if look and seldom_sampled.work(run, points) > most:
             break
-        with np.errstate(all="ignore"):
-            curve = seldom_sampled.both_sides(run, parts, finer)
-            curve = closed_forms.oriented(curve, own.adjacency)
-        _narrow((results, alone), at, curve, own)
-        left, mine = worst(results, own, at), worst(alone, own, at)
-        helps = _HELPS if times == 1.0 else _HELPS_AT_LAST
-        if left <= 1.0 or left > _far(own) or (look and mine > helps * before):
+        left = looks.look(points)
+        if left <= 1.0 or left > _far(own) or looks.stuck(helps):
             break
-        # (twice as many points leave as much of it as they did before)
-        more = 4 if look and mine * mine > _NEARLY * before else 2
-        finer *= more if seldom_sampled.work(run, more * finer) <= most else 2
-        before = mine
-    return curve
+        more = looks.more()
+        points *= more if seldom_sampled.work(run, more * points) <= most else 2
+    return looks.curve
 
 
 def _far(own: Question) -> float:
@@ -205,9 +310,22 @@ def narrow_further(groups: Groups, row: int, own: Question, results: dict[str, B
         groups, row, own, results: as for :func:`narrow`.
     """
     left = worst(results, own, row)
-    if 1.0 < left <= _far(own):
+    if 1.0 < left <= _far(own) and not _stuck(groups, row, own):
         narrow(groups, row, own, results, finer=2 if left <= _TWICE else 4)
     return left <= _far(own)
+
+
+def _stuck(groups: Groups, row: int, own: Question) -> bool:
+    """Whether the usual number of points hardly leaves less of a width than few of them (both
+    curves are kept, as a rule).
+    """
+    run = _run(groups, row)
+    if run is None or (rough := _rough(run, own)) is None:
+        return False
+    looks = _Looks(run, groups, row, own, {q.name: unknown(row + 1) for q, _ in own.asked}, row)
+    looks.look(*rough)
+    looks.look(1.0)
+    return looks.stuck(_HELPS)
 
 
 def narrow_at_last(groups: Groups, row: int, own: Question, results: dict[str, Bracket]) -> None:

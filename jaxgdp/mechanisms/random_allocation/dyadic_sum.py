@@ -184,27 +184,21 @@ def spread(
     return Law(layout, np.stack(placed), error + most * UNIT, apart + 2 * most * UNIT)
 
 
-def _halved(masses: np.ndarray, down: float, up: float):
-    """One level's masses (…, 2K + 1) on the points of the next one, with the shares of those that
-    lie between two of them.
-    """
-    width = masses.shape[-1]
-    half = (width - 1) // 4
-    even, odd = masses[..., ::2], masses[..., 1::2]
-    out = np.zeros_like(masses)
-    inner = out[..., half : width - half]
-    inner += even
-    inner[..., :-1] += down * odd
-    inner[..., 1:] += up * odd
-    return out
-
-
 def _inner(masses: np.ndarray, layout: Layout, finest: int):
-    """For every level the masses of all finer ones, on its points."""
+    """For every level the masses of all finer ones, on its points: those of the level before, with
+    the shares of those that lie between two of them.
+    """
     out = np.zeros_like(masses)
-    for level in range(1, masses.shape[-2]):
+    levels, width = masses.shape[-2:]
+    first = int(np.argmax(np.any(masses > 0.0, axis=(0, -1)))) + 1  # (finer ones have no mass)
+    half = (width - 1) // 4
+    for level in range(first, levels):
         down, up = layout.halves(finest + level)
-        out[..., level, :] = _halved(out[..., level - 1, :] + masses[..., level - 1, :], down, up)
+        before = out[:, level - 1] + masses[:, level - 1]
+        odd, inner = before[:, 1::2], out[:, level, half : width - half]
+        inner += before[:, ::2]
+        inner[:, :-1] += down * odd
+        inner[:, 1:] += up * odd
     return out
 
 
@@ -212,27 +206,20 @@ def _spans(masses: np.ndarray):
     """For every level its stretches with mass, (first, one beyond the last): two where the middle
     of a coarser level is hollow.
     """
-    some = masses > 0.0
     levels, width = masses.shape
-    half = width // 2
-    left, right = some[:, half::-1], some[:, half + 1 :]
-    ends = (
-        some.argmax(1),
-        half + 1 - left.argmax(1),
-        half + 1 + right.argmax(1),
-        width - some[:, ::-1].argmax(1),
-    )
-    found = []
-    for row, (first, until, again, last) in enumerate(
-        zip(*(end.tolist() for end in ends), strict=True)
-    ):
-        if not some[row, first]:
-            found.append([])
-        elif first < until and again < last and some[row, again] and again - until > width // 8:
-            found.append([(first, until), (again, last)])
-        else:
-            found.append([(first, last)])
-    return found
+    at = np.append(np.flatnonzero(masses > 0.0), -1)  # (with one more, that none looks at)
+    row = width * np.arange(levels)
+    first, again, end = np.searchsorted(at[:-1], row[:, None] + [0, width // 2 + 1, width]).T
+    there = first < end
+    two = (first < again) & (again < end) & (at[again] - at[again - 1] > width // 8 + 1)
+    ends = np.stack([at[first], at[again - 1] + 1, at[again], at[end - 1] + 1], -1) - row[:, None]
+    each = zip(there.tolist(), two.tolist(), ends.tolist(), strict=True)
+    return [_stretches(*level) for level in each]
+
+
+def _stretches(there: bool, two: bool, ends: list[int]):
+    first, until, again, last = ends
+    return ((first, until), (again, last)) if two else ((first, last),) if there else ()
 
 
 def _convolve(one: np.ndarray, other: np.ndarray, block: int) -> np.ndarray:
@@ -347,8 +334,7 @@ def add(first: Law, second: Law, *, joint: bool = False):
         added.append(mine)
     index = np.arange(-2 * core, 2 * core + 1).astype(float)
     values = np.ldexp(index[None, :], finest + np.arange(levels)[:, None])
-    values = first.layout.centre + second.layout.centre + values
-    some = np.any(out > 0.0, axis=0)
+    some = np.flatnonzero(np.any(out > 0.0, axis=0))
     # sums of products, of up to two stretches of each law, of what two sums and one more made, of
     # one level into the next
     moved = _MOVED if first.layout.of_logs else _MOVED - 2
@@ -357,7 +343,8 @@ def add(first: Law, second: Law, *, joint: bool = False):
         first.error + second.error + sums * UNIT,
         max(first.apart, second.apart) + 2 * sums * UNIT,
     )
-    return values[some], out[:, some], *errors
+    values = first.layout.centre + second.layout.centre + values.ravel()[some]
+    return values, out.reshape(len(out), -1)[:, some], *errors
 
 
 def power(start: _Sum, number: int, join: Callable[[_Sum, _Sum, int], _Sum]) -> _Sum:
@@ -376,3 +363,20 @@ def power(start: _Sum, number: int, join: Callable[[_Sum, _Sum, int], _Sum]) -> 
             terms += 1
             total = join(total, start, terms)
     return total
+
+
+def by_parts(start: _Sum, number: int, join: Callable[[_Sum, _Sum, int], _Sum]) -> _Sum:
+    """The same from sums of 1, 2, 4, … terms, of which those are added up that make up the number,
+    short ones first: what it takes to add a short one counts once, and not in every later sum.
+
+    Args:
+        start, number, join: as for :func:`power`.
+    """
+    part, size, total, terms = start, 1, None, 0
+    while terms < number:
+        if number & size:
+            terms += size
+            total = part if total is None else join(total, part, terms)
+        size *= 2
+        part = join(part, part, size) if terms < number else part
+    return part if total is None else total

@@ -19,17 +19,17 @@ from jaxgdp.quantities.registry import REGISTRY
 
 
 @functools.cache
-def _curve(run, finer):
+def _curve(run, finer, faint):
     parts = GaussianParts(np.float64(np.sqrt(run.steps) / run.sigma), np.float64(0.0))
     with np.errstate(all="ignore"):
-        return seldom_sampled.both_sides(run, parts, finer)
+        return seldom_sampled.both_sides(run, parts, finer, faint)
 
 
-def _numbers(run, adjacency, asked, finer=1):
+def _numbers(run, adjacency, asked, finer=1.0, faint=0.0):
     """Numbers by the law given the record alone, whatever steering thinks of it."""
     question = Question(1e-3, 1e-10, adjacency, tuple((REGISTRY[n], at) for n, at in asked))
     with np.errstate(all="ignore"):
-        oriented = closed_forms.oriented(_curve(run, finer), question.adjacency)
+        oriented = closed_forms.oriented(_curve(run, finer, faint), question.adjacency)
         return closed_forms.read([oriented], question)
 
 
@@ -66,6 +66,10 @@ def _two_steps(sigma, p, epsilon, order, nodes):
     return float(w @ value)
 
 
+# how many points there are, and part of the share of runs with the record that does not matter
+_FEWER = ((0.5, 1e-18), (0.25, 0.0), (0.25, 1e-6), (0.125, 1e-2))
+
+
 def _two_steps_agree(sigma, p):
     run, adjacencies = Run(sigma, p, 2), ("remove", "add")
     share = -np.expm1(-run.log_never)
@@ -81,6 +85,10 @@ def _two_steps_agree(sigma, p):
             # (rates are logs that differ by a share of π)
             if share > 1e-12:
                 assert high[0] - low[0] <= 2e-3 * exact + 1e-10 * share + room
+            for finer, faint in _FEWER:
+                few = [("delta", float(epsilon))], finer, faint * share
+                low, high = _numbers(run, adjacency, *few)["delta"]
+                assert low[0] <= exact + room and high[0] >= exact - room
 
 
 @pytest.mark.parametrize(
@@ -284,6 +292,22 @@ def test_runs_that_lattices_know_are_within_both(run, adjacency):
         # (a lattice has more of a small δ, and of a regret)
         if name not in ("regret", "delta"):
             assert high - low <= 2e-3 * high
+
+
+@pytest.mark.parametrize("run", [Run(0.3, 1e-3, 77), Run(8.0, 1e-6, 3001), Run(0.09, 0.02, 12)])
+@pytest.mark.parametrize("adjacency", ["remove", "add"])
+def test_fewer_points_and_less_depth_leave_wider_brackets_of_the_same(run, adjacency):
+    asked = [("mu", None), ("epsilon", 1e-8), ("delta", 1e-4), ("tpr", 1e-6), ("beta", 0.1)]
+    fine = _numbers(run, adjacency, asked, 2.0)
+    share = -np.expm1(-run.log_never)
+    for finer, faint in ((0.5, 1e-22), *_FEWER):
+        found = _numbers(run, adjacency, asked, finer, faint * share)
+        for name, _ in asked:
+            low, high = (float(side[0]) for side in found[name])
+            assert low <= fine[name].upper[0] and high >= fine[name].lower[0]
+            # (as deep as is asked few points are enough; how deep a δ is, is not known)
+            if (finer, faint) == (0.5, 1e-22) and name != "delta":
+                assert high - low <= 5e-3 * high
 
 
 # (quantity, σ, p, T, order, what it is asked at) of runs whose brackets were wide

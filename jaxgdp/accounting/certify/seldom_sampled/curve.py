@@ -25,22 +25,25 @@ _CURVES = Recent(most=2**25)
 _ROOM = 8.0  # units of what half a dozen operations make of a log, for its size and 1
 
 
-def both_sides(run: Run, parts: GaussianParts, finer: int = 1) -> Curve:
+def both_sides(run: Run, parts: GaussianParts, finer: float = 1.0, faint: float = 0.0) -> Curve:
     """Both sides of the curve of a run, in the order of removing a record.
 
     Args:
         run: with a sampling probability below 1.
         parts: the Gaussian curves that its curve lies between.
-        finer: how many times as many points there are as for an accuracy of 1e-3, a power of two.
+        finer: how many times as many points there are as for an accuracy of 1e-3 of any number, a
+            power of two, at least 1/8.
+        faint: mass that does not matter, of all runs; 0 for as deep as doubles go.
 
     Method: docs/method/seldom.md#seldom-share
     """
-    return Curve(*_CURVES.get((run, finer), lambda: _half_curves(run, finer)), *parts)
+    key = run, finer, faint
+    return Curve(*_CURVES.get(key, lambda: _half_curves(*key)), *parts)
 
 
-def _half_curves(run: Run, finer: int) -> tuple[Vertices, ...]:
+def _half_curves(run: Run, finer: float, faint: float = 0.0) -> tuple[Vertices, ...]:
     """Of both orders, from above, and from below."""
-    above, below = laws.dominating(run, finer), laws.attack(run, finer)
+    above, below = laws.dominating(run, finer, faint), laws.attack(run, finer, faint)
     infinite = above.log_m_plus - _log_mean(run), above.log_p_minus
     plus, minus, below_plus, below_minus = halves(
         _dominating_columns(above, run), infinite, _achieved_columns(below, run)

@@ -168,12 +168,15 @@ class _Above(NamedTuple):
     terms: int = 1
 
 
-def dominating(run: Run, finer: int = 1) -> Law:
+def dominating(run: Run, finer: float = 1.0, faint: float = 0.0) -> Law:
     """From above: mass of V, and of every sum, moved apart with both masses kept.
+
+    Args:
+        run, finer, faint: as for ``both_sides``.
 
     Method: docs/method/seldom.md#seldom-above
     """
-    plan = Plan.of(run, finer)
+    plan = Plan.of(run, finer, faint)
     layout, (x, z) = plan.layout(1), plan.points()
     cells = _cells(run, z)
     x, z, width = x[cells.first : cells.last + 1], cells.z, cells.width
@@ -204,7 +207,7 @@ def dominating(run: Run, finer: int = 1) -> Law:
         minus += low * -math.expm1(-x[0])
         units += NORMAL_TAIL * (low + below) / q[0]
     start = dyadic_sum.spread(layout, np.asarray(x), q[None], units * UNIT, 0.0)
-    total = dyadic_sum.power(
+    total = dyadic_sum.by_parts(
         _Above(start, minus, plus), run.steps, lambda a, b, n: _join(plan, a, b, n)
     )
     s, (q,) = total.law.flat()
@@ -226,7 +229,7 @@ def dominating(run: Run, finer: int = 1) -> Law:
 def _join(plan: Plan, a: _Above, b: _Above, terms: int) -> _Above:
     s, masses, error, _ = dyadic_sum.add(a.law, b.law)
     q = masses[0]
-    keep = (q > _DROPPED) & (s >= 0.0)
+    keep = (q > max(_DROPPED, plan.dropped(terms))) & (s >= 0.0)
     gone = ~keep
     minus = a.minus + b.minus + float(np.sum(q[gone] * np.exp(-s[gone])))
     # (the other terms have (1 − p)^{−n} in all)
@@ -252,12 +255,15 @@ def _one_label(
     return np.delete(s, others), np.delete(masses, others, axis=1)
 
 
-def attack(run: Run, finer: int = 1) -> Law:
+def attack(run: Run, finer: float = 1.0, faint: float = 0.0) -> Law:
     """From below: rounded log(1 + ρV) are added up, a test like any other.
+
+    Args:
+        run, finer, faint: as for ``both_sides``.
 
     Method: docs/method/seldom.md#seldom-below
     """
-    plan = Plan.of(run, finer)
+    plan = Plan.of(run, finer, faint)
     layout, (x, _) = plan.layout(1), plan.points()
     between = run.place(0.5 * (x[1:] + x[:-1]))
     cells = _cells(run, between)
@@ -282,14 +288,16 @@ def attack(run: Run, finer: int = 1) -> Law:
 
     def join(a: _Below, b: _Below, terms: int) -> _Below:
         s, found, *errors = dyadic_sum.add(a.law, b.law, joint=True)
-        upward = np.argsort(-s, kind="stable")
-        high = int(np.searchsorted(np.cumsum(found[1][upward]), _SAME_LABEL))
-        if high:
-            s, found = _one_label(s, found, upward[: high + 1])
-            errors = [errors[0] + UNIT, errors[1] + 2.0 * UNIT]
+        faint = plan.dropped(terms)
+        for side, most in ((1, max(_SAME_LABEL, faint)), (0, faint)):
+            inward = np.argsort(-s if side else s, kind="stable")
+            number = int(np.searchsorted(np.cumsum(found[side][inward]), most))
+            if 0 < number < len(s):
+                s, found = _one_label(s, found, inward[: number + 1])
+                errors = [errors[0] + UNIT, errors[1] + 2.0 * UNIT]
         return _Below(dyadic_sum.spread(plan.layout(terms), s, found, *errors), terms)
 
-    law = dyadic_sum.power(_Below(start), run.steps, join).law
+    law = dyadic_sum.by_parts(_Below(start), run.steps, join).law
     s, (p, m) = law.flat()
     with np.errstate(divide="ignore"):
         log_p, log_m = np.log(p + LOST), np.log(m)

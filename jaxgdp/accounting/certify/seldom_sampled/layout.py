@@ -8,7 +8,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtri
 
 from ....mechanisms.random_allocation import dyadic_sum
 from ....numerics.shapes import Array, Float
@@ -23,7 +23,10 @@ _LEAST_RATE, _LEAST_SUM = 1e-130, 1e-250  # whose squares, and parts of which, a
 _CORE, _OCTAVE = 512, 256  # points of the finest level on either side, and of an octave
 _FINE = 90.0  # points per standard deviation of the body
 _LEAST = 100.0  # −log of the probability that no sum is smaller than what the lattice resolves
-_TINY = 1e-9  # part of the share of runs with the record that a sum is told from 0 by
+# part of the share of runs with the record that a sum is told from 0 by, and where there are fewer
+# points than for an accuracy of 1e-3 of any number
+_TINY, _TINY_ROUGH = 1e-9, 1e-5
+_MANY = 1e4  # points that are dropped in all, for each use, at most about
 # standard deviations of one step, above and below: within the first there are doubles with all
 # digits, beyond the second there is 1e-149
 FULL, _BELOW = 37.0, -26.0
@@ -88,29 +91,25 @@ def serves(run: Run) -> bool:
     )
 
 
-def work(run: Run, finer: int) -> float:
+def work(run: Run, finer: float) -> float:
     """About how many products its sums take, in a few units."""
     points = len(Plan.of(run).points()[0])
     return points * _CORE * finer**2 * math.log2(run.steps)
 
 
-class Plan(NamedTuple):
+class _Body(NamedTuple):
     """Mean and variance of one log(1 + ρV) without jumps, variance without the larger ones, and the
-    smallest sum that matters; ``finer``: how many times as many points there are as for an accuracy
-    of 1e-3, a power of two.
-
-    Method: docs/method/seldom.md#seldom-ratio
+    least sum of a run, but for e^−_LEAST of all runs.
     """
 
-    run: Run
-    finer: int
     mean: float
     variance: float
     inner: float
     least: float
 
     @classmethod
-    def of(cls, run: Run, finer: int = 1) -> Plan:
+    @functools.lru_cache(maxsize=64)
+    def of(cls, run: Run) -> _Body:
         """From a quadrature of one step."""
         x = run.log_ratio(_Z)
         above = np.cumsum(_W[::-1])[::-1]
@@ -120,25 +119,61 @@ class Plan(NamedTuple):
             mean = float(w @ x) / float(w.sum())
             return mean, float(w @ (x - mean) ** 2) / float(w.sum())
 
-        mean, variance = body(0.1)
         z = float(np.interp(-_LEAST / run.steps, log_ndtr(_Z), _Z))
+        return cls(*body(0.1), body(10.0)[1], float(run.log_ratio(np.array(z))))
+
+
+class Plan(NamedTuple):
+    """How the sums of a run are laid out.
+
+    Attributes:
+        run: the run.
+        finer: how many times as many points there are as for an accuracy of 1e-3 of any number, a
+            power of two, at least 1/8.
+        faint: mass that does not matter, of all runs; 0 for as deep as doubles go.
+        mean, variance, inner: see :class:`_Body`.
+        least: the smallest sum that matters.
+
+    Method: docs/method/seldom.md#seldom-ratio
+    """
+
+    run: Run
+    finer: float
+    faint: float
+    mean: float
+    variance: float
+    inner: float
+    least: float
+
+    @classmethod
+    def of(cls, run: Run, finer: float = 1.0, faint: float = 0.0) -> Plan:
+        """From a quadrature of one step."""
+        body = _Body.of(run)
         # (what is far smaller than the share of runs with the record is told from 0 by nobody)
         share = -math.expm1(-run.log_never)
-        least = max(float(run.log_ratio(np.array(z))), _LEAST_SUM, _TINY * share)
-        return cls(run, finer, mean, variance, body(10.0)[1], least)
+        tiny = (_TINY if finer >= 1.0 else _TINY_ROUGH) * share
+        least = max(body.least, _LEAST_SUM, tiny)
+        return cls(run, finer, faint, body.mean, body.variance, body.inner, least)
+
+    def dropped(self, terms: int) -> float:
+        """Mass of a point of a sum of so many that is not worth keeping."""
+        return self.faint * terms / (self.run.steps * _MANY)
 
     @functools.cache  # noqa: B019 (a plan is small, and seldom made)
     def layout(self, terms: int) -> dyadic_sum.Layout:
         """Points for a sum of so many: around 0 while it varies by much, else around its mean."""
-        number, octave, core = self.run.steps, _OCTAVE * self.finer, _CORE * self.finer
+        number = self.run.steps
+        octave, core = round(_OCTAVE * self.finer), round(_CORE * self.finer)
         share = math.sqrt(terms / number)
-        body = math.sqrt(self.inner * terms) / (_FINE * self.finer)
+        # (of few points more are in the body)
+        fine = _FINE * (self.finer if self.finer >= 1.0 else min(2.0 * self.finer, 1.0))
+        body = math.sqrt(self.inner * terms) / fine
         small = self.least * share / octave
         # (where squares of what is left without jumps are no doubles, its sum is 0 for all that
         # matters)
         mean = self.mean if body > 0.0 else 0.0
-        narrow = math.sqrt(self.variance / number) * _OCTAVE < _FINE * mean
-        apart = math.sqrt(self.variance / terms) * _OCTAVE < _FINE * mean  # from 0
+        narrow = math.sqrt(self.variance / number) * octave < fine * mean
+        apart = math.sqrt(self.variance / terms) * octave < fine * mean  # from 0
         finest = small if not narrow else body if apart else max(body, small)
         exponent = math.floor(math.log2(finest))
         if not apart:
@@ -151,8 +186,9 @@ class Plan(NamedTuple):
 
     def points(self) -> tuple[Float[Array, " points"], Float[Array, " points"]]:
         """Points of one log(1 + ρV) above 0, as far as they matter, and z there."""
-        top = self.run.tau + FULL
+        deep = -float(ndtri(self.dropped(1))) if self.faint > 0.0 else np.inf
+        top, bottom = self.run.tau + min(FULL, deep), max(_BELOW, -deep)
         x = self.layout(1).between(0.0, float(self.run.log_ratio(np.array(top))))
         z = self.run.place(x[x > 0.0])
-        inside = z >= _BELOW
+        inside = z >= bottom
         return x[x > 0.0][inside], z[inside]
