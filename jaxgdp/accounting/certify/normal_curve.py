@@ -176,22 +176,22 @@ def _log_slope(t: Array, log_delta: Array, log_rest: Array, i, j) -> Array:
 
 def _hull(t: Array, log_delta: Array, log_rest: Array) -> list[int]:
     """Places of the lower convex hull of (e^t, δ), δ not increasing."""
+    slopes = _log_slope(t, log_delta, log_rest, slice(None, -1), slice(1, None)).tolist()
+    delta, rest = log_delta.tolist(), log_rest.tolist()
     kept: list[int] = []
+    lines: list[float] = []  # slope from each place that is kept to the next one
+
+    def line(i: int, j: int) -> float:
+        own = j == i + 1
+        return slopes[i] if own else float(_log_slope(t, log_delta, log_rest, i, j))
+
     for k in range(len(t)):
-        if (
-            kept
-            and not log_delta[k] < log_delta[kept[-1]]
-            and not (log_rest[k] > log_rest[kept[-1]])
-        ):
+        if kept and not delta[k] < delta[kept[-1]] and not rest[k] > rest[kept[-1]]:
             continue
-        while len(kept) > 1:
-            before, last = (
-                _log_slope(t, log_delta, log_rest, *both)
-                for both in ((kept[-2], kept[-1]), (kept[-1], k))
-            )
-            if last < before:
-                break
+        while len(kept) > 1 and not line(kept[-1], k) < lines[-1]:
             kept.pop()
+            lines.pop()
+        lines += [line(kept[-1], k)] if kept else []
         kept.append(k)
     return kept
 

@@ -9,15 +9,18 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import root_scalar
 
 from ...mechanisms.base import Mechanism
 from ...numerics import namespace as xp
 from ...numerics.shapes import Array, Bool, Float
 from ..certify.counted_jumps import MOST_JUMPS, Jumps, SampledRun
+from ..certify.discrete_pairs import DiscretePair
 from ..certify.normal_curve import Thresholds
-from ..certify.tilted_moments import Parts, tilted_sum
+from ..certify.tilted_moments import Parts
 from .cumulants import composed, quadrature
 
+_AT_ONCE = 2**19  # numbers in an array
 _COARSE = 33  # tilts between which the depth of thresholds is interpolated
 # standard deviations between a threshold that others are close about and the nearest of these, and
 # one of so many that are equally far apart beside them
@@ -152,41 +155,101 @@ def weakness(groups: tuple) -> Weakness:
     return Weakness(middle > _WEAK, middle > _FAR)
 
 
+class _Law:
+    """Moments of one use of a pair at tilts: those of ``tilted_moments`` without their errors."""
+
+    def __init__(self, pair: DiscretePair):
+        loss, p = pair.loss, np.exp(pair.log_p)
+        self.loss, self.log_p, self.p, self.p_minus = loss, pair.log_p, p, pair.p_minus
+        self.beyond = pair.p_minus - pair.q_plus
+        growth = np.where(
+            np.abs(loss) < 1.0,
+            p * np.expm1(np.clip(loss, -1.0, 1.0)),
+            np.exp(pair.log_p + loss) - p,
+        )
+        self.growth, self.mean = float(np.sum(growth)), float(np.sum(p * loss - growth))
+
+    def at(self, s: Array) -> Array:
+        """Log moment, mean and variance, shape (3, tilts)."""
+        exponent = s[:, None] * self.loss
+        mass = np.exp(self.log_p + exponent)
+        small = np.abs(exponent) < 1.0
+        more = np.where(small, self.p * np.expm1(np.clip(exponent, -1.0, 1.0)), mass - self.p)
+        less_one = np.sum(more, axis=-1) - s * self.growth - self.p_minus + s * self.beyond
+        near = np.isfinite(less_one) & (less_one > -0.5)
+        found = np.empty((3, len(s)))
+        moment = 1.0 + less_one
+        mean = (more @ self.loss + self.mean + self.beyond) / moment
+        square = np.sum((more + self.p) * (self.loss - mean[:, None]) ** 2, axis=-1)
+        found[:] = np.log1p(less_one), mean, square / moment
+        if not np.all(near):
+            found[:, ~near] = self._far(exponent[~near])
+        return found
+
+    def _far(self, exponent: Array) -> tuple[Array, Array, Array]:
+        exponent = self.log_p + exponent
+        top = np.max(exponent, axis=-1)
+        weight = np.exp(exponent - top[:, None])
+        total = np.sum(weight, axis=-1)
+        mean = weight @ self.loss / total
+        square = np.sum(weight * (self.loss - mean[:, None]) ** 2, axis=-1) / total
+        return top + np.log(total), mean, square
+
+
 class _Moments:
-    """log moment, mean and deviation of a composition at single tilts, and depths of rates."""
+    """log moment, mean and deviation of a composition at tilts, and depths of rates."""
 
     def __init__(self, parts: Parts):
-        self.parts = parts
+        self.laws = [(_Law(pair), uses) for pair, uses in parts.pairs]
+        self.precision = parts.precision
+
+    def at(self, s: Array) -> Array:
+        """Log moment, mean and variance at tilts, shape (3, tilts)."""
+        rows = max(1, _AT_ONCE // max((len(law.loss) for law, _ in self.laws), default=1))
+        parts = [self._some(s[i : i + rows]) for i in range(0, max(len(s), 1), rows)]
+        return np.concatenate(parts, axis=-1)
+
+    def _some(self, s: Array) -> Array:
+        precision = self.precision + 0.0 * s
+        found = np.stack([0.5 * s * (s - 1.0) * precision, (s - 0.5) * precision, precision])
+        for law, uses in self.laws:
+            found += uses * law.at(s)
+        return found
+
+    def one(self, s: float) -> tuple[float, float, float]:
+        """The same at one tilt."""
+        value, mean, variance = self._some(np.array([s]))[:, 0].tolist()
+        return value, mean, variance
 
     def mean(self, s: float) -> float:
-        return float(tilted_sum(self.parts, np.array([s])).mean[0])
+        return self.one(s)[1]
 
     def step(self, s: float) -> float:
         """How far a tilt moves the mean by a standard deviation."""
-        found = tilted_sum(self.parts, np.array([s]))
-        size = float(found.deviation[0])
-        return 1.0 / max(size, 1e-9 * abs(float(found.mean[0])), 1e-15)
+        _, mean, variance = self.one(s)
+        return 1.0 / max(np.sqrt(variance), 1e-9 * abs(mean), 1e-15)
 
     def depths(self, s: float) -> tuple[float, float]:
         """Of the FPR, and of the TPR (negative where that is above one half)."""
-        found = tilted_sum(self.parts, np.array([s]))
-        value, mean = float(found.log_moment[0]), float(found.mean[0])
+        value, mean, _ = self.one(s)
         fpr = np.sqrt(max(2.0 * (s * mean - value), 0.0))
         tpr = np.sqrt(max(2.0 * ((s - 1.0) * mean - value), 0.0))
         return float(fpr), float(np.copysign(tpr, s - 1.0))
 
 
-def _first(holds: Callable[[float], bool], low: float, high: float, rounds: int) -> float:
-    """About the least number between two from which on something holds."""
-    for _ in range(rounds):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+def _first(rises: Callable[[float], float], low: float, high: float) -> float:
+    """About the number between two from which on something that rises is not negative."""
+    if rises(low) >= 0.0:
+        return low
+    if not rises(high) > 0.0:
+        return high
+    found = root_scalar(rises, bracket=(low, high), xtol=1e-300, rtol=1e-12, maxiter=60)
+    return float(found.root)
 
 
-def _up_to(holds: Callable[[float], bool], start: float, step: float) -> float:
-    """A number beyond ``start`` at which something holds, or as far as goes."""
-    while not holds(start + step) and 0.0 < step < _LARGEST_TILT:
+def _up_to(rises: Callable[[float], float], start: float, step: float) -> float:
+    """A number beyond ``start`` at which it is not negative, or as far as goes."""
+    while not rises(start + step) >= 0.0 and 0.0 < step < _LARGEST_TILT:
         step *= 2.0
     return start + step
 
@@ -196,10 +259,10 @@ def depth_at(parts: Parts, threshold: float) -> float:
     if not 0.0 < threshold < parts.largest():
         return 0.0
     moments = _Moments(parts)
-    past = lambda s: moments.mean(s) >= threshold
-    if past(1.0):
+    past = lambda s: moments.mean(s) - threshold
+    if past(1.0) >= 0.0:
         return 0.0
-    tilt = _first(past, 1.0, _up_to(past, 1.0, moments.step(1.0)), 24)
+    tilt = _first(past, 1.0, _up_to(past, 1.0, moments.step(1.0)))
     return 0.5 * min(moments.depths(tilt)[1], _MOST_DEPTH) ** 2 + 3.0
 
 
@@ -214,26 +277,25 @@ def thresholds(parts: Parts, reach: Reach, number: int) -> Thresholds:
     Method: docs/method/limit.md#long-runs
     """
     moments = _Moments(parts)
-    start = _first(lambda s: moments.mean(s) >= 0.0, 1e-4, 1.0 - 1e-9, 40)
+    start = _first(moments.mean, 1e-4, 1.0 - 1e-9)
 
-    def enough(s: float) -> bool:
+    def enough(s: float) -> float:
         fpr, tpr = moments.depths(s)
         needed = -reach.floor if reach.deepest is None else min(reach.deepest, _MOST_DEPTH)
-        return fpr >= min(reach.floor, _MOST_DEPTH) + _ROOM and tpr >= needed + _ROOM
+        return min(fpr - min(reach.floor, _MOST_DEPTH), tpr - needed) - _ROOM
 
-    end = _first(enough, start, _up_to(enough, start, moments.step(start)), 24)
+    end = _first(enough, start, _up_to(enough, start, moments.step(start)))
     inside = [t for t in reach.thresholds if 0.0 < t < parts.largest()]
     for t in inside:
-        past = lambda s: moments.mean(s) >= t  # noqa: B023
-        if not past(end):
-            end = _first(past, end, _up_to(past, end, end - start), 24)
-    near = lambda s: moments.depths(s)[1] >= -reach.floor - 1.0
-    at = lambda s: moments.depths(s)[1] >= -reach.floor
-    if near(start):
+        past = lambda s: moments.mean(s) - t  # noqa: B023
+        if past(end) < 0.0:
+            end = _first(past, end, _up_to(past, end, end - start))
+    at = lambda s: moments.depths(s)[1] + reach.floor
+    if at(start) >= -1.0:
         tilts = _spread(moments, start, end, number)
     else:
         # (there μ is as large as anywhere: what the middle of the curve has is less, as a rule)
-        floor = _first(at, start, end, 40)
+        floor = _first(at, start, end)
         few = 2 * number // 3
         tilts = np.concatenate(
             [
@@ -272,19 +334,18 @@ def _crowded(
 def _depth(moments: _Moments, low: float, high: float) -> tuple[Array, Array]:
     """Standard deviations from the first of some tilts on, and these."""
     coarse = np.linspace(low, high, _COARSE)
-    deviation = tilted_sum(moments.parts, coarse).deviation
+    deviation = np.sqrt(moments.at(coarse)[2])
     pieces = 0.5 * (deviation[1:] + deviation[:-1]) * np.diff(coarse)
     return np.concatenate([[0.0], np.cumsum(pieces)]), coarse
 
 
 def _at(moments: _Moments, tilts: Array, inside: list[float]) -> Thresholds:
     """Means under the tilts, the first of which is 0, and thresholds with tilts of their own."""
-    loss = tilted_sum(moments.parts, tilts).mean
+    loss = moments.at(tilts)[1]
     loss[0] = 0.0
     for t in inside:
         k = int(np.clip(np.searchsorted(loss, t), 1, len(loss) - 1))
-        low, high = float(tilts[k - 1]), float(tilts[k])
-        own = _first(lambda s: moments.mean(s) >= t, low, high, 40)  # noqa: B023
+        own = _first(lambda s: moments.mean(s) - t, float(tilts[k - 1]), float(tilts[k]))  # noqa: B023
         loss, tilts = np.insert(loss, k, t), np.insert(tilts, k, own)
     keep = np.concatenate([[True], np.diff(np.maximum.accumulate(loss)) > 0.0])
     return Thresholds(loss[keep], tilts[keep])
