@@ -70,7 +70,8 @@ def answer(
     _by_far_shifts(groups, question, found, far, left)
     rows = np.flatnonzero((long.hopeless if question.keep else long.tried) & left)
     if len(rows):
-        found.put(rows, without_lattice.answer(groups, rows, question.take(rows, number)))
+        own = question.take(rows, number)
+        found.put(rows, without_lattice.answer(groups, rows, own, long.briefly[rows]))
         left[rows] = _wide(found, question, rows) & ~long.hopeless[rows]
     _by_pieces(groups, question, found, left, max_size)
     some = jumps | helped

@@ -118,10 +118,12 @@ class Long(NamedTuple):
     Attributes:
         tried: those that are so first.
         hopeless: those that no lattice would do better.
+        briefly: those that lattices would do better where a first curve or two leave them wide.
     """
 
     tried: Bool[np.ndarray, " settings"]
     hopeless: Bool[np.ndarray, " settings"]
+    briefly: Bool[np.ndarray, " settings"]
 
 
 @with_float64
@@ -129,15 +131,17 @@ def served(groups: Groups, some: Bool[np.ndarray, " settings"], rtol: float) -> 
     """Of ``some`` settings of a batch, those that are answered here."""
     uses = np.asarray(sum(np.sum(count, axis=-1) for _, count in groups))
     some = np.asarray(some & (uses >= limit_plan.FEWEST_USES))
-    weak, far = np.zeros_like(some), np.zeros_like(some)
+    weak, far, long = (np.zeros_like(some) for _ in range(3))
     for row in np.flatnonzero(some & limit_plan.may_be_weak(groups)):
-        weak[row], far[row] = limit_plan.weakness(take(groups, int(row)))
+        weak[row], far[row], long[row] = limit_plan.weakness(take(groups, int(row)))
     normal = some & (uses >= limit_plan.MANY_USES) & ~far
     for row in np.flatnonzero(normal):
         normal[row] = _is_normal(groups, int(row))
     # (at the usual accuracy lattices take a twentieth of the time for most of these)
     weak &= far | (rtol < USUAL)
-    return Long(weak | normal, far | (normal & (uses >= limit_plan.MOST_USES)))
+    tried = weak | normal
+    hopeless = far | (normal & (uses >= limit_plan.MOST_USES))
+    return Long(tried | long, hopeless, long & ~tried)
 
 
 def _is_normal(groups: Groups, row: int) -> bool:
@@ -151,13 +155,20 @@ def _is_normal(groups: Groups, row: int) -> bool:
 
 
 @with_float64
-def answer(groups: Groups, rows: Int[np.ndarray, " rows"], question: Question) -> Answer:
+def answer(
+    groups: Groups,
+    rows: Int[np.ndarray, " rows"],
+    question: Question,
+    briefly: Bool[np.ndarray, " rows"],
+) -> Answer:
     """Certified numbers of some settings of a batch, by their moments alone.
 
     Args:
         groups: as for the engine, uses as they were stated.
         rows: of the settings.
         question: about these.
+        briefly: which of them have no more curves where the first one leaves them far wider than
+            asked, and no third one.
 
     Method: docs/method/limit.md#long-runs
     """
@@ -172,7 +183,8 @@ def answer(groups: Groups, rows: Int[np.ndarray, " rows"], question: Question) -
                 curves[i] = closed_forms.oriented(curve, question.adjacency)
                 for name, bracket in closed_forms.read([curves[i]], own).items():
                     _narrow(results[name], i, bracket)
-                if not 1.0 < worst(results, own, i) <= (_NEARLY if finer == _FINER else np.inf):
+                near = _NEARLY if briefly[i] or finer == _FINER else np.inf
+                if not 1.0 < worst(results, own, i) <= near or (briefly[i] and finer == _FINER):
                     break
                 located = _located(curves[i], own) + _between(own, results, i)
     none, executors = np.zeros(number, np.int64), np.full(number, NO_EXECUTOR, object)

@@ -40,6 +40,9 @@ _FEW_JUMPS = 40.0  # up to which numbers of them are looked at more closely
 # −log of the error rates in the middle of the curve, beyond which limit theorems are asked first
 # for more than the usual accuracy, and beyond which these rates decide nothing
 _WEAK, _FAR = 100.0, 2e4
+# standard deviations between the middle and where the FNR is one half, from which on a lattice has
+# as many tilts as there may be
+_LONG = 96.0
 
 
 class Reach(NamedTuple):
@@ -134,10 +137,13 @@ class Weakness(NamedTuple):
     Attributes:
         weak: so small that limit theorems say where its other rates lie.
         far: so small that nobody needs to know more than how small.
+        long: weak, and the curve between them and the other order's rates so long that a lattice
+            has many tilts.
     """
 
     weak: bool
     far: bool
+    long: bool
 
 
 def weakness(groups: tuple) -> Weakness:
@@ -152,7 +158,10 @@ def weakness(groups: tuple) -> Weakness:
     with np.errstate(all="ignore"):
         loss = quadrature(groups, np.full(count.shape, 30.0), np.array([False]))
         middle = float(-composed(loss, np.array([0.5])).value[0])
-    return Weakness(middle > _WEAK, middle > _FAR)
+        end = float(composed(loss, np.array([1.0])).mean[0])
+        length = np.sqrt(2.0 * end) - np.sqrt(2.0 * middle)
+    weak = middle > _WEAK
+    return Weakness(weak, middle > _FAR, weak and bool(length > _LONG))
 
 
 class _Law:
