@@ -249,7 +249,10 @@ def _one_label(
     s: np.ndarray, masses: np.ndarray, some: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Labels, some of which become the last one of these, with what they have in all, rounded once
-    (``math.fsum``)."""
+    (``math.fsum``).
+
+    Method: docs/method/seldom.md#seldom-below
+    """
     last, others = some[-1], some[:-1]
     masses[:, last] = [math.fsum(mass[some]) for mass in masses]
     return np.delete(s, others), np.delete(masses, others, axis=1)
