@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import root_scalar
 
 from ...mechanisms.base import Mechanism
 from ...numerics import namespace as xp
@@ -248,6 +247,9 @@ class _Moments:
 
 def _first(rises: Callable[[float], float], low: float, high: float) -> float:
     """About the number between two from which on something that rises is not negative."""
+    # (loaded where it is used: it takes as long as all else)
+    from scipy.optimize import root_scalar
+
     if rises(low) >= 0.0:
         return low
     if not rises(high) > 0.0:
