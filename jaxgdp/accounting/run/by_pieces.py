@@ -28,8 +28,9 @@ from .rows import joined, take
 from .running_brackets import worst
 
 _LARGEST = ("mu", "approximate_mu")  # what is the largest of all places of the curve
-_WEAK = 40.0  # μ from which on a curve takes so many tilts
+_WEAK, _FAR = 40.0, 2000.0  # μ between which a curve takes so many tilts, and not more
 _MOST_TILTS = 256
+_FEW_STEPS = 1e5  # up to which lattices are dense
 _LENGTH = 512  # vertices in a row that is read
 _COARSE, _SIZE = 1e-3, 2**14  # accuracy of lattices of all pieces, and points of a dense one
 # nats between vertices of lattices of all pieces and of a single one, beyond which masses of a
@@ -58,7 +59,8 @@ def served(question: Question, results: dict[str, Bracket], row: int) -> bool:
     if name not in _LARGEST:
         return False
     low, high = (float(side[row]) for side in results[name])
-    return _WEAK < low < high < np.inf
+    wide = float(question.asked[0][0].excess(Bracket(low, high), question.rtol)) > 1.0
+    return wide and _WEAK < low < high < np.inf and low < _FAR
 
 
 class _Place(NamedTuple):
@@ -130,7 +132,7 @@ class _Run:
         """For some pieces of a half-curve: a dense one where the largest of all would serve."""
         plan = jax.tree.map(lambda a: a[None], self._plan(side, pieces))
         need = needs([Side(plan, side == 1)], self.steps, rtol).of(0).together
-        dense = bool(need.dense * detail <= self.max_size)
+        dense = bool(need.dense * detail <= self.max_size and need.steps <= _FEW_STEPS)
         found = choose(need, detail, rtol, len(pieces), largest, dense)
         nats = float(np.max(plan.high - plan.low)) / _APART[len(pieces) == 1]
         most = min(_MOST_VERTICES / len(pieces), found.size / 2, 2**16)

@@ -73,7 +73,7 @@ def answer(
         own = question.take(rows, number)
         found.put(rows, without_lattice.answer(groups, rows, own, long.briefly[rows]))
         left[rows] = _wide(found, question, rows) & ~long.hopeless[rows]
-    _by_pieces(groups, question, found, left, max_size)
+    _by_pieces(groups, question, found, left, left | long.hopeless, max_size)
     some = jumps | helped
     _by_steps(groups, question, found, some, seldom, left, max_size, executor)
     progress(int(np.count_nonzero(~left)))
@@ -86,16 +86,23 @@ def answer(
 
 
 def _by_pieces(
-    groups: tuple, question: Question, found: RunningBrackets, left: Array, max_size: int
+    groups: tuple,
+    question: Question,
+    found: RunningBrackets,
+    left: Array,
+    some: Array,
+    max_size: int,
 ) -> None:
-    """Narrow brackets of settings that take many tilts, and mark those that are left, in place."""
+    """Narrow brackets of ``some`` settings, as far as they take many tilts, and mark those that are
+    left, in place.
+    """
     if not all(mechanism.tight for mechanism, _ in groups):
         return
-    for row in map(int, np.flatnonzero(left)):
+    for row in map(int, np.flatnonzero(some)):
         if by_pieces.served(question, found.results, row):
             own = question.take(np.array([row]), len(left))
             told = by_pieces.narrow(groups, row, own, found.results, max_size)
-            left[row] = _wide(found, question, np.array([row]))[0] and not told
+            left[row] &= _wide(found, question, np.array([row]))[0] and not told
 
 
 def _by_steps(
