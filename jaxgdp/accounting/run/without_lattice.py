@@ -118,7 +118,8 @@ class Long(NamedTuple):
     Attributes:
         tried: those that are so first.
         hopeless: those that no lattice would do better.
-        briefly: those that lattices would do better where a first curve or two leave them wide.
+        briefly: those that lattices do better, or in less time, where a first curve or two leave
+            them wide.
     """
 
     tried: Bool[np.ndarray, " settings"]
@@ -141,7 +142,9 @@ def served(groups: Groups, some: Bool[np.ndarray, " settings"], rtol: float) -> 
     weak &= far | (rtol < USUAL)
     tried = weak | normal
     hopeless = far | (normal & (uses >= limit_plan.MOST_USES))
-    return Long(tried | long, hopeless, long & ~tried)
+    # (at the usual accuracy a lattice takes less than a third curve)
+    briefly = (tried | long) & ~hopeless & ((rtol >= USUAL) | ~tried)
+    return Long(tried | long, hopeless, briefly)
 
 
 def _is_normal(groups: Groups, row: int) -> bool:
