@@ -46,6 +46,7 @@ _RATES, _FAINT = {"fpr", "fpr_floor", "delta", "approximation"}, 1e-6
 # part of a width that twice as many points leave, about, the width over the width promised up to
 # which that is tried, and the relative width of a bracket that says nothing
 _LEAVES, _NEARLY_ALL, _NOTHING = 0.3, 0.9, 0.97
+_UNSEEN = 1e-260  # number up to which tests are not kept
 
 
 def seldom(groups: Groups, most_noise: float = np.inf) -> Bool[np.ndarray, " settings"]:
@@ -194,11 +195,17 @@ class _Looks:
         while one is not None:
             if self.look(*one) <= 1.0:
                 return False
-            if one.faint == 0.0 and self.width * self.own.rtol >= _NOTHING:
+            if one.faint == 0.0 and self._unseen():
                 return False
             again = one.finer < _LESS_ROUGH and _LEAVES * self.width <= _NEARLY_ALL
             one = one._replace(finer=_LESS_ROUGH) if again else None
         return True
+
+    def _unseen(self) -> bool:
+        """Whether a number is so small that no curve has more of it than an upper side."""
+        sides = (self.alone[quantity.name] for quantity, _ in self.own.asked)
+        small = any(bracket.upper[self.at] <= _UNSEEN for bracket in sides)
+        return small and self.width * self.own.rtol >= _NOTHING
 
     def stuck(self, helps: float) -> bool:
         """Whether more points left more than such a part of the width."""
