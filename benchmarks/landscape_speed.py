@@ -386,8 +386,8 @@ def measure(args) -> dict:
     results["batches"] = in_process("scaling", base | {"lists": [alike[:n] for n in BATCHES]})[
         "rows"
     ]
-    # a lattice has at most four times the points that were needed
-    sizes = {int(size): count for size, count in results["ours"]["sizes"].items()}
+    # a lattice has at most four times the points that were needed (0: a closed form has none)
+    sizes = {int(size): count for size, count in results["ours"]["sizes"].items() if int(size)}
     bare = in_process(
         "ffts", {"sizes": sorted({n for size in sizes for n in (size, max(size // 4, 64))})}
     )
