@@ -317,22 +317,9 @@ def narrow_further(groups: Groups, row: int, own: Question, results: dict[str, B
         groups, row, own, results: as for :func:`narrow`.
     """
     left = worst(results, own, row)
-    if 1.0 < left <= _far(own) and not _stuck(groups, row, own):
+    if 1.0 < left <= _far(own):
         narrow(groups, row, own, results, finer=2 if left <= _TWICE else 4)
     return left <= _far(own)
-
-
-def _stuck(groups: Groups, row: int, own: Question) -> bool:
-    """Whether the usual number of points hardly leaves less of a width than few of them (both
-    curves are kept, as a rule).
-    """
-    run = _run(groups, row)
-    if run is None or (rough := _rough(run, own)) is None:
-        return False
-    looks = _Looks(run, groups, row, own, {q.name: unknown(row + 1) for q, _ in own.asked}, row)
-    looks.look(*rough)
-    looks.look(1.0)
-    return looks.stuck(_HELPS)
 
 
 def narrow_at_last(groups: Groups, row: int, own: Question, results: dict[str, Bracket]) -> None:

@@ -319,6 +319,9 @@ _WIDE = [
     ("approximate_mu", 0.365, 0.0213, 7, "add", {"approximation": 3.75e-12}),
     ("approximate_mu", 0.199, 4.24e-7, 1844579, "remove", {"approximation": 2.68e-9}),
     ("approximate_mu", 0.077, 7e-8, 90, "add", {"approximation": 5.9e-15}),
+    # (one side of which few steps with the record say, the other one more points)
+    ("mu", 0.05685, 3.749e-5, 11580279, "remove", {}),
+    ("mu", 0.061724, 1.6627e-4, 362042, "remove", {}),
 ]
 
 
