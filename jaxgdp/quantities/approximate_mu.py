@@ -150,5 +150,7 @@ QUANTITY = Quantity(
     reach=lambda d: (d, d),
     tangency=tangency,
     overflow=overflow.Overflow(reduced=overflow.rate_above),
+    of_all_rates=True,
+    sharp_beyond=0.0,
     order=90,
 )

@@ -110,6 +110,10 @@ class Quantity:
         share_of_mu: ``share_of_mu(spread)``, how wide a bracket of μ may be, over the width
             promised, where this one is to be as narrow as promised, by the standard deviation of
             the composed loss. It only guides the choice of lattices; None where it is not known.
+        of_all_rates: whether it is the largest μ of a range of rates, so that pieces of a curve
+            tell it. It only guides the search.
+        sharp_beyond: σ of a record that is seldom sampled beyond which curves of few points leave
+            it wide. It only guides the choice of points.
         order: place in tables.
     """
 
@@ -144,6 +148,8 @@ class Quantity:
     reach: Callable[[Any], tuple[Any, Any]] | None = None
     overflow: Overflow | None = None
     share_of_mu: Callable[[Any], Any] | None = None
+    of_all_rates: bool = False
+    sharp_beyond: float = np.inf
     order: int = 100
 
     def __hash__(self) -> int:

@@ -145,5 +145,6 @@ QUANTITY = Quantity(
     overflow=overflow.Overflow(reduced=overflow.rate_above, near=epsilon_at_less),
     reported=options.REPORT_DELTAS,
     of_gaussian=of_gaussian,
+    sharp_beyond=0.0,
     order=40,
 )

@@ -256,5 +256,7 @@ QUANTITY = Quantity(
     overflow=overflow.Overflow(shift=overflow.mu),
     of_gaussian=lambda mu, floor: mu,
     share_of_mu=np.ones_like,
+    of_all_rates=True,
+    sharp_beyond=0.9,
     order=10,
 )

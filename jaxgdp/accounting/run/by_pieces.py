@@ -27,7 +27,6 @@ from .executors import EAGER
 from .rows import joined, take
 from .running_brackets import worst
 
-_LARGEST = ("mu", "approximate_mu")  # what is the largest of all places of the curve
 _WEAK, _FAR = 40.0, 2000.0  # μ between which a curve takes so many tilts, and not more
 _MOST_TILTS = 256
 _FEW_STEPS = 1e5  # up to which lattices are dense
@@ -55,11 +54,11 @@ def served(question: Question, results: dict[str, Bracket], row: int) -> bool:
     """
     if question.keep or question.rtol >= USUAL or len(question.asked) != 1:
         return False
-    name = question.asked[0][0].name
-    if name not in _LARGEST:
+    quantity = question.asked[0][0]
+    if not quantity.of_all_rates:
         return False
-    low, high = (float(side[row]) for side in results[name])
-    wide = float(question.asked[0][0].excess(Bracket(low, high), question.rtol)) > 1.0
+    low, high = (float(side[row]) for side in results[quantity.name])
+    wide = float(quantity.excess(Bracket(low, high), question.rtol)) > 1.0
     return wide and _WEAK < low < high < np.inf and low < _FAR
 
 
@@ -160,7 +159,7 @@ class _Run:
             getattr(piece, name)[0] for name in ("log_alpha", "log_tpr", "log_beta")
         )
         used = piece.used[0]
-        if self.question.asked[0][0].name == "mu":
+        if self.question.asked[0][0].rate is None:  # (of rates from a floor on)
             used = used & ((log_alpha >= rate) | (log_beta <= rate))
         else:
             used = used & (log_tpr > rate)

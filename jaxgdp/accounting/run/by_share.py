@@ -38,9 +38,8 @@ _TIMES_AT_LAST, _LEFT_AT_LAST = 2.0, 4.5
 _HELPS_AT_LAST = 0.4
 _TWICE = 3.0  # width over the width promised up to which twice as many points may do
 # how many times as many points as usual a first curve has at the usual accuracy, and where a number
-# takes more of them; these numbers, and those of them that do so where there is little noise
-_ROUGH, _LESS_ROUGH, _SMOOTH = 0.25, 0.5, 0.9
-_SHARP, _SHARP_ANYWHERE = {"mu", "epsilon", "approximate_mu"}, {"epsilon", "approximate_mu"}
+# takes more of them
+_ROUGH, _LESS_ROUGH = 0.25, 0.5
 # arguments that are rates, and the share of the least one that does not matter
 _RATES, _FAINT = {"fpr", "fpr_floor", "delta", "approximation"}, 1e-6
 # part of a width that twice as many points leave, about, the width over the width promised up to
@@ -125,8 +124,7 @@ def _rough(run: seldom_sampled.Run, own: Question) -> _Look | None:
     """A look at few points, which may do at the usual accuracy."""
     if own.keep or own.rtol < USUAL:
         return None
-    names = {quantity.name for quantity, _ in own.asked}
-    sharp = names & _SHARP if run.sigma > _SMOOTH else names & _SHARP_ANYWHERE
+    sharp = any(run.sigma > quantity.sharp_beyond for quantity, _ in own.asked)
     return _Look(_LESS_ROUGH if sharp else _ROUGH, _faint(run, own))
 
 
