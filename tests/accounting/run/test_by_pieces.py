@@ -64,6 +64,18 @@ def test_weak_privacy_of_little_noise_is_as_accurate_as_asked(name, sigma, p, st
     assert usual.lower <= fine[name].upper and fine[name].lower <= usual.upper
 
 
+@pytest.mark.parametrize("adjacency", ["add", "remove"])
+def test_many_steps_in_pieces_agree_with_their_moments(adjacency):
+    """Both sides against a certificate that has no lattice, and each narrower than that one."""
+    run = jaxgdp.dpsgd(1.3, 0.0716, 12_080_300)
+    found = _narrowed(run, "mu", None, adjacency)
+    by_moments = jaxgdp.measure(run, "mu", adjacency=adjacency)
+    other = by_moments["mu"]
+    assert by_moments.lattice_size == 0
+    assert found.lower[0] <= other.upper and other.lower <= found.upper[0]
+    assert found.upper[0] - found.lower[0] <= min(1e-4 * other.lower, other.upper - other.lower)
+
+
 def test_served_settings_are_weak_and_asked_for_what_is_largest():
     asked = ((REGISTRY["mu"], None),)
     results = {"mu": Bracket(np.array([50.0, 3.0, 50.0]), np.array([51.0, 4.0, np.inf]))}
