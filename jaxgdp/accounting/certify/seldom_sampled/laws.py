@@ -13,6 +13,7 @@ from ....mechanisms.random_allocation import dyadic_sum
 from ....numerics.errors import NORMAL_TAIL, SELDOM, UNIT
 from ....numerics.shapes import Array, Float
 from .layout import FULL, Plan, Run
+from .many_steps import Roundings
 
 _GAUSS = np.polynomial.legendre.leggauss(12)
 _NODES = np.concatenate([0.25 + 0.25 * _GAUSS[0], 0.75 + 0.25 * _GAUSS[0]])  # on (0, 1)
@@ -175,6 +176,7 @@ def dominating(run: Run, finer: float = 1.0, faint: float = 0.0) -> Law:
         run, finer, faint: as for ``both_sides``.
 
     Method: docs/method/seldom.md#seldom-above
+    Method: docs/method/seldom.md#seldom-cancel
     """
     plan = Plan.of(run, finer, faint)
     layout, (x, z) = plan.layout(1), plan.points()
@@ -207,17 +209,25 @@ def dominating(run: Run, finer: float = 1.0, faint: float = 0.0) -> Law:
         minus += low * -math.expm1(-x[0])
         units += NORMAL_TAIL * (low + below) / q[0]
     start = dyadic_sum.spread(layout, np.asarray(x), q[None], units * UNIT, 0.0)
-    total = dyadic_sum.by_parts(
-        _Above(start, minus, plus), run.steps, lambda a, b, n: _join(plan, a, b, n)
-    )
+    roundings = Roundings(run.steps, run.p, run.log_never, start.error)
+
+    def join(a: _Above, b: _Above, terms: int) -> _Above:
+        found = _join(plan, a, b, terms)
+        roundings.add(terms, (a.law.error, b.law.error), found.law.error, a is b)
+        return found
+
+    total = dyadic_sum.by_parts(_Above(start, minus, plus), run.steps, join)
     s, (q,) = total.law.flat()
-    minus, plus = total.minus, total.plus
+    minus, plus, whole = total.minus, total.plus, math.fsum(q)
     # (where the sum is 0 there is no mass given the record)
     some = s > 0.0
     minus += float(np.sum(q[~some]))
     s, q = s[some], q[some]
     logs = float(np.max(x)) + abs(run.log_odds) + run.tau * (40.0 + run.tau)
-    errors = _apart(run, total.law.error, (_LOG_UNITS * logs + _NODE_UNITS) * UNIT)
+    each = (_LOG_UNITS * logs + _NODE_UNITS) * UNIT
+    # (points are off by ``each``, and with them the mass of runs with the record)
+    lost = plus / whole + run.steps * odds * each
+    errors = _apart(run, roundings.error(math.log(whole), lost, total.law.error), each)
     faint = max(FAINT * math.expm1(run.log_never), LOST)
     with np.errstate(divide="ignore"):
         log_q = np.log(q)
@@ -265,6 +275,7 @@ def attack(run: Run, finer: float = 1.0, faint: float = 0.0) -> Law:
         run, finer, faint: as for ``both_sides``.
 
     Method: docs/method/seldom.md#seldom-below
+    Method: docs/method/seldom.md#seldom-cancel
     """
     plan = Plan.of(run, finer, faint)
     layout, (x, _) = plan.layout(1), plan.points()
@@ -289,6 +300,8 @@ def attack(run: Run, finer: float = 1.0, faint: float = 0.0) -> Law:
     apart = (_LOG_UNITS * exponent + 2.0 * (units + NORMAL_TAIL)) * UNIT
     start = dyadic_sum.spread(layout, np.asarray(x), masses, units * UNIT, apart)
 
+    roundings = Roundings(run.steps, run.p, 0.0, start.error)
+
     def join(a: _Below, b: _Below, terms: int) -> _Below:
         s, found, *errors = dyadic_sum.add(a.law, b.law, joint=True)
         faint = plan.dropped(terms)
@@ -298,10 +311,13 @@ def attack(run: Run, finer: float = 1.0, faint: float = 0.0) -> Law:
             if 0 < number < len(s):
                 s, found = _one_label(s, found, inward[: number + 1])
                 errors = [errors[0] + UNIT, errors[1] + 2.0 * UNIT]
-        return _Below(dyadic_sum.spread(plan.layout(terms), s, found, *errors), terms)
+        law = dyadic_sum.spread(plan.layout(terms), s, found, *errors)
+        roundings.add(terms, (a.law.error, b.law.error), law.error, a is b)
+        return _Below(law, terms)
 
     law = dyadic_sum.by_parts(_Below(start), run.steps, join).law
     s, (p, m) = law.flat()
     with np.errstate(divide="ignore"):
         log_p, log_m = np.log(p + LOST), np.log(m)
-    return Law(s, log_p, log_m, -np.inf, -np.inf, *_apart(run, law.error, law.apart))
+    error = roundings.error(math.log(math.fsum(p)), LOST * len(p), law.error)
+    return Law(s, log_p, log_m, -np.inf, -np.inf, *_apart(run, error, law.apart))
