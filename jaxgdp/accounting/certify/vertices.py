@@ -81,6 +81,20 @@ def trimmed(halves: list[Vertices]) -> list[Vertices]:
     return [_cut(half, first, length) for half, (first, _) in zip(halves, spans, strict=True)]
 
 
+def lengthened(half: Vertices, length: int) -> Vertices:
+    """The same with unused vertices behind the others, up to so many (at least those there are)."""
+    more = length - half.used.shape[-1]
+    if more == 0:
+        return half
+    behind = [(0, 0)] * (half.used.ndim - 1) + [(0, more)]
+    rates = {
+        name: xp.pad(getattr(half, name), behind, mode="edge")
+        for name in ("log_alpha", "log_tpr", "log_beta")
+    }
+    marks = {name: xp.pad(getattr(half, name), behind) for name in ("used", "above_noise")}
+    return half._replace(**rates, **marks)
+
+
 def in_rows(half: Vertices, length: int) -> Vertices:
     """The used vertices of units in rows of so many, each a unit of its own that begins with the
     last vertex of the row before it: nothing lies between.

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...numerics.shapes import Array
+from . import devices
 from .background import expecting
 from .batch import halves_compiled
-from .executors import EAGER, Executor
+from .executors import COMPILED, EAGER, Executor
 from .rows import take
 
 # settings of NumPy's first block, which take some tenths of a second
@@ -45,4 +46,6 @@ def _size(groups: tuple, executor: Executor | None, before: int) -> int:
     small = executor is EAGER
     if executor is None:
         small = not halves_compiled(take(groups, slice(0, 1)))
-    return _SMALL if small and before == 0 else _LARGE
+    if small and before == 0:
+        return _SMALL
+    return _LARGE * (devices.chunks_of_each() if executor is COMPILED else 1)

@@ -28,8 +28,12 @@ class Compiled:
     name, padded, product, log_noise = "compiled", True, False, 0.0
 
     @property
-    def devices(self) -> int:
-        return devices.number()
+    def keeps(self) -> bool:
+        return devices.accelerated()
+
+    @property
+    def chunks(self) -> int:
+        return devices.number() * devices.chunks_of_each()
 
     def parts(self, groups: Groups) -> Any:
         return jax.tree.map(np.asarray, _parts(groups))

@@ -13,6 +13,8 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 _AXIS = "settings"
+_MEMORY_OF_CHUNK = 2**30  # bytes; less than half of them were in use at any time
+_MOST_CHUNKS = 16
 
 
 def number() -> int:
@@ -24,6 +26,42 @@ def number() -> int:
         if getattr(jax.config, "jax_default_device", None) is not None
         else jax.local_device_count()
     )
+
+
+def _device() -> Any:
+    """The first device that JAX computes on."""
+    chosen = getattr(jax.config, "jax_default_device", None)
+    known = chosen if isinstance(chosen, str) else None
+    return chosen if known is None and chosen else jax.local_devices(backend=known)[0]
+
+
+def chunks_of_each() -> int:
+    """Chunks of a compiled program that a device works on at once: one where it is a CPU, whose
+    caches a chunk is made for; as many as have room in the memory of an accelerator, which loses
+    time with each start of a program.
+    """
+    device = _device()
+    if device.platform == "cpu":
+        return 1
+    room = (device.memory_stats() or {}).get("bytes_limit", 0)
+    return min(max(1, room // _MEMORY_OF_CHUNK), _MOST_CHUNKS)
+
+
+def accelerated() -> bool:
+    """Whether JAX computes on an accelerator, from which arrays are not moved without need."""
+    return _device().platform != "cpu"
+
+
+def joined(parts: list, number: int) -> Any:
+    """Trees of one structure in so many rows, row after row, the first ones repeated to fill them;
+    on the devices where they are.
+    """
+    (length,) = {leaf.shape[0] for leaf in jax.tree.leaves(parts[0])}
+    if len(parts) == 1 and length == number:
+        return parts[0]
+    repeats = max(-(number // -length) - len(parts), 0)
+    every = [*parts, *parts[:1] * repeats]
+    return jax.tree.map(lambda *a: jnp.concatenate(a)[:number], *every)
 
 
 @functools.cache

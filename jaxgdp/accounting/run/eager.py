@@ -122,7 +122,7 @@ def _scalar(value: bool) -> Any:
 class Eager:
     """NumPy and SciPy, setting by setting; nothing is compiled."""
 
-    name, padded, devices, log_noise = "eager", False, 1, 0.0
+    name, padded, keeps, chunks, log_noise = "eager", False, False, 1, 0.0
 
     def parts(self, groups: Groups) -> Any:
         return _looped(gaussian_parts)(groups)

@@ -14,12 +14,16 @@ Halves: TypeAlias = tuple[Vertices, Vertices]  # from above and from below
 
 
 class Executor(Protocol):
-    """Runs the stages over the leading axis of their arguments (host arrays in, host arrays out).
+    """Runs the stages over the leading axis of their arguments (host arrays in, arrays
+    out that may be on devices).
 
     Attributes:
         name: "eager", "compiled", "product" or "float32".
         padded: whether chunks should all have the same size.
-        devices: over how many devices it spreads a chunk.
+        keeps: whether vertices of half-curves stay where they were composed until they are read,
+            not to be moved: on accelerators.
+        chunks: how many chunks of a lattice it works on at once: one on each device, or as many as
+            accelerators have memory for.
         log_noise: log of how many times larger its noise is than that of doubles; decides how
             strongly laws are tilted.
     """
@@ -29,7 +33,10 @@ class Executor(Protocol):
     log_noise: float
 
     @property
-    def devices(self) -> int: ...
+    def keeps(self) -> bool: ...
+
+    @property
+    def chunks(self) -> int: ...
 
     def parts(self, groups: Groups) -> Any:
         """``curve.gaussian_parts`` of every setting."""

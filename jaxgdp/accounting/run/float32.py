@@ -25,13 +25,13 @@ class Float32:
     Brackets are wider, and as certain. The rest is done in 64 bits by another executor, on the CPU
     of the host, and lattices that the device does not serve by NumPy."""
 
-    name, log_noise = "float32", 10.0
+    name, keeps, log_noise = "float32", False, 10.0
 
     def __init__(self, host: Executor):
         self.host, self.padded = host, host.padded
 
     @property
-    def devices(self) -> int:
+    def chunks(self) -> int:
         return devices.number()
 
     def parts(self, groups: Groups) -> Any:

@@ -128,7 +128,7 @@ def _executor_of(batch: Batch, program: Program, work: float) -> Executor:
 def _multiple(batch: Batch, executor: Executor | None, lattices: Lattices) -> int:
     """Tasks of a chunk, where a cut would change chunks; NumPy's are always cut."""
     executor = batch.executor or executor
-    return 1 if executor is EAGER else lattices.read_together() * COMPILED.devices
+    return 1 if executor is EAGER else lattices.read_together() * COMPILED.chunks
 
 
 def _shared(few: list[Bucket], number: int) -> list[list[Bucket]]:
@@ -173,7 +173,7 @@ def precompile(pool: ThreadPoolExecutor, batch: Batch) -> Precompiled | None:
         return None
 
     def compile_both():
-        settings = np.zeros(lattice.read_together() * COMPILED.devices, np.int64)
+        settings = np.zeros(lattice.read_together() * COMPILED.chunks, np.int64)
         blank = Plan.blank((len(settings), 2, 1), batch.components)
         run_passes(batch, [Pass(lattices, None, None, settings, blank, COMPILED, COMPILED)])
         batch.remember(COMPILED, program)

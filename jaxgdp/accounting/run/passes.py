@@ -16,13 +16,16 @@ import jax
 import numpy as np
 
 from ...bracket import Bracket
+from ...numerics.compiling import Program
 from ...numerics.precision import with_float64
 from ...numerics.shapes import Array, Float, Int
 from ..certify.curve import Curve
-from ..certify.vertices import Vertices, trimmed
+from ..certify.vertices import Vertices, lengthened, trimmed
 from ..plan import Plan
 from ..steer.lattices import Lattices
+from . import devices
 from .batch import Batch, half_program, read_program
+from .executor import Halves
 from .executors import COMPILED, EAGER, Executor
 from .rows import chunks, joined, take
 
@@ -147,7 +150,8 @@ def run_passes(batch: Batch, passes: list[Pass]) -> list[Readings]:
 def _read(batch: Batch, reader: _Reader, parts: list[_Part], found: list[list[_Reading]]) -> None:
     """Read numbers off several parts together, and give each pass its own."""
     settings = np.concatenate([part.settings for part in parts])
-    vertices = joined([part.vertices for part in parts])
+    # (what stayed on a device is read there, part for part)
+    vertices = parts[0].vertices if len(parts) == 1 else joined([part.vertices for part in parts])
     kind = batch.kind(reader.quantity, reader.side)
     parts_of = take(batch.parts, settings)
     *numbers, curves = reader.executor.read(
@@ -161,6 +165,8 @@ def _read(batch: Batch, reader: _Reader, parts: list[_Part], found: list[list[_R
     )
     program = read_program(reader.pieces, kind, reader.length)
     batch.remember(reader.executor, program)
+    if reader.executor.keeps:
+        *numbers, curves = jax.device_get((*numbers, curves))  # (all of them on their way at once)
     at = 0
     for part in parts:
         some = take(tuple(numbers), slice(at, at + part.real))
@@ -176,7 +182,7 @@ def _compile_halves_beside(batch: Batch, one: Pass) -> None:
 
     def compose_once() -> None:
         # (devices are counted here only: to count them starts the whole backend)
-        first = slice(0, one.lattices.read_together() * COMPILED.devices)
+        first = slice(0, one.lattices.read_together() * COMPILED.chunks)
         settings, plans = one.settings[first], take(one.plans, first)
         compiled = one._replace(settings=settings, plans=plans, executor=COMPILED, reader=COMPILED)
         collections.deque(_composed(batch, 0, compiled), 0)
@@ -194,7 +200,7 @@ def _compile_reading_beside(batch: Batch, one: Pass, part: _Part) -> None:
     pieces = one.lattices.pieces
 
     def read_once() -> None:
-        rows = one.lattices.read_together() * COMPILED.devices
+        rows = one.lattices.read_together() * COMPILED.chunks
         some = np.arange(rows) % part.real
         units = (some[:, None] * pieces + np.arange(pieces)).reshape(-1)
         padded = part._replace(
@@ -205,6 +211,14 @@ def _compile_reading_beside(batch: Batch, one: Pass, part: _Part) -> None:
 
     program = read_program(pieces, batch.kind(one.quantity, one.side), part.length)
     batch.compile_beside(len(one.settings), program, read_once)
+
+
+def _compile_reading_kept_beside(batch: Batch, one: Pass, part: _Part) -> None:
+    """The same, of what stayed where it was composed."""
+    program = read_program(one.lattices.pieces, batch.kind(one.quantity, one.side), part.length)
+    reader = _Reader(part.reader, one.quantity, one.side, one.lattices.pieces, part.length)
+    alone = part._replace(position=0)
+    batch.compile_beside(len(one.settings), program, lambda: _read(batch, reader, [alone], [[]]))
 
 
 def _in_order(readings: list[_Reading]) -> Readings:
@@ -246,25 +260,51 @@ def _of_sides(batch: Batch, half: Callable[[int], list], sides: tuple[int, ...])
 
 
 def _chunks_at_once(one: Pass) -> int:
-    """How many chunks are worked on at once: one by each device; several by NumPy, which loses time
-    with each, where their arrays are short.
+    """How many chunks are worked on at once: one by each CPU, several by an accelerator, and by
+    NumPy, which loses time with each, where their arrays are short.
     """
     if one.executor is EAGER:
         return _EAGER_CHUNKS if one.lattices.sparse else 1
-    return one.executor.devices
+    return one.executor.chunks
 
 
 def _finished(
     batch: Batch, position: int, one: Pass, first: int, settings: Array, real: int, halves: list
 ) -> _Part:
-    """A chunk with all vertices there; only the used ones, and no filling where none is wanted."""
+    """A chunk with all vertices there: where they were composed, if they are read there, too; else
+    only the used ones, and no filling where none is wanted.
+    """
     pieces = one.lattices.pieces
-    vertices = trimmed([half for both in halves for half in _filled(both, len(settings) * pieces)])
-    program = read_program(pieces, batch.kind(one.quantity, one.side), vertices[0].used.shape[-1])
-    reader = one.reader or batch.choose(real, program)
+    number = len(settings) * pieces
+    if one.executor.keeps:
+        kept = [devices.joined(both, number) for both in halves]
+        whole = _of_length(kept, length=max(_lengths(kept)))
+        part = _Part(position, first, settings, real, one.executor, whole)
+        if _reader(batch, one, real, part.length) is one.executor:
+            return part
+        _compile_reading_kept_beside(batch, one, part)
+    vertices = trimmed([half for both in halves for half in _filled(both, number)])
+    reader = _reader(batch, one, real, vertices[0].used.shape[-1])
     if not reader.padded:
         settings, vertices = settings[:real], take(vertices, slice(0, real * pieces))
     return _Part(position, first, settings, real, reader, vertices)
+
+
+def _lengths(halves: Any) -> list[int]:
+    """Vertices of a piece of each of some half-curves."""
+    return [half.used.shape[-1] for both in halves for half in both]
+
+
+def _reader(batch: Batch, one: Pass, real: int, length: int) -> Executor:
+    """Who reads the numbers of ``real`` tasks of a pass off pieces of so many vertices."""
+    kind = batch.kind(one.quantity, one.side)
+    return one.reader or batch.choose(real, read_program(one.lattices.pieces, kind, length))
+
+
+@functools.partial(Program, static_argnames=("length",))
+def _of_length(halves: list[Halves], *, length: int) -> list[Vertices]:
+    """All of them in a row, where they are, with unused vertices behind, up to so many."""
+    return [lengthened(half, length) for both in halves for half in both]
 
 
 def _half(batch: Batch, one: Pass, side: int, settings: Array, plans: Plan, real: int) -> list:

@@ -71,11 +71,16 @@ def plan_tasks(batch: Batch, tasks: list[Task]) -> PlannedTasks:
     executor = batch.choose(len(tasks) * max(1.0, pieces / _PIECES_PLANNED), program)
     batch.wait_for(executor, program)
     if executor is EAGER:
-        chunk = [tasks[i % len(tasks)] for i in range(TOGETHER)]
+
+        def plan_once() -> None:
+            # (devices are counted here only: to count them starts the whole backend)
+            chunk = [tasks[i % len(tasks)] for i in range(TOGETHER * COMPILED.chunks)]
+            plan(batch, COMPILED, chunk)
+
         work = len(tasks) * pieces / _PIECES_PLANNED
-        batch.compile_beside(work, program, lambda: plan(batch, COMPILED, chunk))
+        batch.compile_beside(work, program, plan_once)
     found = []
-    largest = _EAGER_TOGETHER if executor is EAGER else TOGETHER
+    largest = _EAGER_TOGETHER if executor is EAGER else TOGETHER * executor.chunks
     for rows, real in chunks(len(tasks), largest, executor.padded):
         part = plan(batch, executor, [tasks[row] for row in rows])
         found.append(take(part, slice(0, real)))

@@ -133,8 +133,9 @@ def served(groups: Groups, some: Bool[np.ndarray, " settings"], rtol: float) -> 
     uses = np.asarray(sum(np.sum(count, axis=-1) for _, count in groups))
     some = np.asarray(some & (uses >= limit_plan.FEWEST_USES))
     weak, far, long = (np.zeros_like(some) for _ in range(3))
-    for row in np.flatnonzero(some & limit_plan.may_be_weak(groups)):
-        weak[row], far[row], long[row] = limit_plan.weakness(take(groups, int(row)))
+    rows = np.flatnonzero(some & limit_plan.may_be_weak(groups))
+    if len(rows):
+        weak[rows], far[rows], long[rows] = limit_plan.weakness(take(groups, rows))
     normal = some & (uses >= limit_plan.MANY_USES) & ~far
     for row in np.flatnonzero(normal):
         normal[row] = _is_normal(groups, int(row))

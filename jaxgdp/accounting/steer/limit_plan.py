@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...mechanisms.base import Mechanism
+from ...numerics import batching
 from ...numerics import namespace as xp
 from ...numerics.shapes import Array, Bool, Float
 from ..certify.counted_jumps import MOST_JUMPS, Jumps, SampledRun
@@ -20,6 +21,7 @@ from ..certify.tilted_moments import Parts
 from .cumulants import composed, quadrature
 
 _AT_ONCE = 2**19  # numbers in an array
+_ASKED, _QUADRATURES = 2**14, 64  # components that are asked at once, and laws
 _COARSE = 33  # tilts between which the depth of thresholds is interpolated
 # standard deviations between a threshold that others are close about and the nearest of these, and
 # one of so many that are equally far apart beside them
@@ -124,7 +126,8 @@ def jumps_tell(jumps: Jumps) -> bool:
 def may_be_weak(groups: tuple) -> Bool[np.ndarray, " settings"]:
     """Settings of a batch for which it is worth asking how ``weak`` they are: their closed form
     does not exclude it."""
-    own = xp.vmap(xp.vmap(lambda mechanism: mechanism.tail_precision()))
+    read = xp.vmap(lambda mechanism: mechanism.tail_precision())
+    own = lambda mechanism: batching.run(read, (mechanism,), _ASKED)
     with np.errstate(all="ignore"):
         bound = sum(np.sum(count * own(mechanism), axis=-1) for mechanism, count in groups)
     return np.asarray(bound >= 8.0 * _WEAK)
@@ -140,27 +143,32 @@ class Weakness(NamedTuple):
             has many tilts.
     """
 
-    weak: bool
-    far: bool
-    long: bool
+    weak: Bool[Array, " settings"]
+    far: Bool[Array, " settings"]
+    long: Bool[Array, " settings"]
 
 
 def weakness(groups: tuple) -> Weakness:
-    """How far from private a composition is.
+    """How far from private each of some compositions is.
 
     Args:
-        groups: of one setting.
+        groups: of settings.
 
     Method: docs/method/limit.md#long-runs
     """
-    count = np.concatenate([count for _, count in groups])
+
+    def depths(groups: tuple) -> Array:
+        count = xp.concatenate([count for _, count in groups])
+        loss = quadrature(groups, xp.full(count.shape, 30.0), np.array([False]))
+        middle = -composed(loss, np.array([0.5])).value[0]
+        return xp.stack([middle, composed(loss, np.array([1.0])).mean[0]])
+
+    components = max(sum(count.shape[-1] for _, count in groups), 1)
     with np.errstate(all="ignore"):
-        loss = quadrature(groups, np.full(count.shape, 30.0), np.array([False]))
-        middle = float(-composed(loss, np.array([0.5])).value[0])
-        end = float(composed(loss, np.array([1.0])).mean[0])
+        middle, end = batching.run(depths, (groups,), max(_QUADRATURES // components, 1)).T
         length = np.sqrt(2.0 * end) - np.sqrt(2.0 * middle)
     weak = middle > _WEAK
-    return Weakness(weak, middle > _FAR, weak and bool(length > _LONG))
+    return Weakness(weak, middle > _FAR, weak & (length > _LONG))
 
 
 class _Law:

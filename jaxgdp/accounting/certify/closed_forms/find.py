@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -9,6 +10,7 @@ import numpy as np
 
 from ....mechanisms.bracketed_pair import BracketedPair
 from ....mechanisms.composition import Groups
+from ....numerics import batching
 from ....numerics import namespace as xp
 from ....numerics.errors import COMPOSED_MU
 from ....numerics.shapes import Array, Bool
@@ -21,6 +23,7 @@ from ....pairs.known_curves import (
 )
 from ..curve import GaussianParts
 
+_ROOM = 2**14  # components that are asked at once
 _SAME = 1e-13  # relative distance up to which both Gaussian bounds are one curve
 _MOST_OUTPUTS = 1024  # of a few uses, that are counted
 # outputs times the log of the least mass, up to which rounding leaves some ten digits
@@ -117,7 +120,7 @@ class _Gaussian(NamedTuple):
 def _gaussian(groups: Groups) -> _Gaussian:
     """Settings whose Gaussian bounds from both sides are one curve."""
     none = np.zeros(groups[0][1].shape[0], bool)
-    each = lambda read: [np.asarray(xp.vmap(xp.vmap(read))(mechanism)) for mechanism, _ in groups]
+    each = lambda read: [np.asarray(_of_each(read, mechanism)) for mechanism, _ in groups]
     parts = each(lambda m: m.gaussian_part_precision())
     used = [count > 0.0 for _, count in groups]
     for part, use in zip(parts, used, strict=True):
@@ -142,8 +145,13 @@ def _shown(mechanism: Any, count: Array) -> Bool[Array, "settings components"]:
     """Components that reveal anything."""
     used = np.asarray(count) > 0.0
     with np.errstate(all="ignore"):
-        nothing = xp.vmap(xp.vmap(lambda m: m.reveals_nothing()))(mechanism)
+        nothing = _of_each(lambda m: m.reveals_nothing(), mechanism)
     return used & ~np.asarray(nothing, bool)
+
+
+def _of_each(read: Callable, stacked: Any) -> Any:
+    """``read`` of the mechanism of every component of every setting."""
+    return batching.run(xp.vmap(read), (stacked,), _ROOM)
 
 
 def _one_use(mechanism: Any) -> Found | None:
