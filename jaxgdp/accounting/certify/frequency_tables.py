@@ -17,6 +17,7 @@ from . import trig_tables
 # intervals on which dropped frequencies are bounded, up to the scale of one step and again beyond
 # it
 _PROBES = 24
+_HUGE = 1e300
 NODES = 32  # nodes of the sums over one block
 _SMALL = 2**21  # entries of tables that are moved to a device
 _MADE = Recent(2**27)  # tables for the next bucket, on the host …
@@ -42,6 +43,9 @@ class Tables(NamedTuple):
         core: 1 at points with neighbours at distance one on both sides, shape (n,).
         beyond: 1/(2·sin(θ/2)) at the lower ends of the intervals beyond the scale of one step, else
             huge.
+        octave_left, octave_right: the largest 1/(2·sin(θs/2)) on each interval, s being how far
+            apart points of an octave are, from the next to the farthest one, shapes (octaves,
+            probes); huge where θs reaches 2π.
         node, node_weight: nodes and weights for sums over i = 0 … block − 1.
         node_cos, node_sin: cos and sin of 2π·k·node/N, shape (nodes, K).
     """
@@ -59,6 +63,8 @@ class Tables(NamedTuple):
     probe_width: Float[Array, " probes"]
     core: Float[Array, " points"]
     beyond: Float[Array, " probes"]
+    octave_left: Float[Array, "left probes"]
+    octave_right: Float[Array, "right probes"]
     node: Float[Array, " nodes"]
     node_weight: Float[Array, " nodes"]
     node_cos: Float[Array, "nodes frequencies"]
@@ -117,6 +123,14 @@ def _probes(distance: Float[Array, " distances"], edge: Float[Array, " edges"]) 
     return _Probes(even, odd, width)
 
 
+def _octaves(octaves: int, edge: Float[Array, " edges"]) -> Float[Array, "octaves probes"]:
+    """The largest 1/(2·sin(θs/2)) for s = 2, 4, … on the intervals between ``edge``, with room."""
+    half = 0.5 * np.ldexp(edge, 1 + np.arange(octaves)[:, None])
+    least = np.minimum(np.sin(half[:, :-1]), np.sin(half[:, 1:]))
+    usable = (half[:, 1:] < 0.99 * np.pi) & (least > 0.0)
+    return np.where(usable, (1.0 + 1e-9) * 0.5 / np.where(usable, least, 1.0), _HUGE)
+
+
 def tables(size: int, frequencies: int, vertices: int, base: int, below: int, above: int) -> Tables:
     """Tables of a lattice of ``size`` points: ``base`` an octave, so many octaves on each side."""
     key = (size, frequencies, vertices, base, below, above)
@@ -142,7 +156,8 @@ def _tables(
         np.linspace(last**0.5, np.pi**0.5, _PROBES + 1)[1:] ** 2,
     )
     probes = _probes(distance, edge)
-    beyond = np.append(np.full(_PROBES, 1e300), 0.5 / np.sin(0.5 * edge[_PROBES:-1]))
+    octaves = _octaves(below, edge), _octaves(above, edge)
+    beyond = np.append(np.full(_PROBES, _HUGE), 0.5 / np.sin(0.5 * edge[_PROBES:-1]))
     inner = size // transform_length(frequencies, vertices)
     node, weight = _discrete_gauss(inner, NODES)
     # (sines are the same for a step and for its mirror image)
@@ -151,7 +166,7 @@ def _tables(
     block, whole = float(size // vertices), float(size)
     made = Tables(
         offset, whole, block, float(inner), to_right, to_left, sine, versine,
-        *probes, core, beyond, node, weight, cos, sin,
+        *probes, core, beyond, *octaves, node, weight, cos, sin,
     )  # fmt: skip
     return jax.tree.map(np.asarray, made)
 

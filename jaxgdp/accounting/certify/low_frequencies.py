@@ -29,6 +29,7 @@ from .inverse_transform import BY_FFT, InverseTransform
 from .trig_tables import Octaves
 from .truncation import escaped_mass
 
+_ROOM = 1e-9  # part of a mass that sums of some thousand of them may be off by, and more
 _STEEPEST = 30.0  # largest decay over one block that the nodes resolve to the last digit
 
 
@@ -136,6 +137,64 @@ def _dropped(
     return xp.exp(xp.max(count @ log_bound))
 
 
+def _less_about_the_centre(
+    w: Float[Array, "components points"], t: Tables
+) -> Float[Array, "components probes"]:
+    """By how much less the sum over the points at distance one is than their mass, at least, at
+    every frequency about a probe: three points about the centre are cut down to the level of those
+    beside them first.
+
+    Method: docs/method/frequencies.md#sparse
+    """
+    inner, (left, _, each) = w * t.core, _sizes(w, t)
+    middle = (2 + left) * each
+    beside = xp.maximum(inner[:, middle - 2], inner[:, middle + 2])[:, None]
+    peak = np.abs(np.arange(w.shape[-1]) - middle) <= 1
+    level = xp.where(peak, xp.minimum(inner, beside), inner)
+    variation = xp.sum(xp.abs(xp.diff(level, axis=-1, prepend=0.0, append=0.0)), axis=-1)
+    whole, cut = xp.sum(inner, axis=-1), xp.sum(inner - level, axis=-1)
+    return xp.maximum((whole - cut)[:, None] - variation[:, None] * t.beyond, 0.0)
+
+
+def _sizes(w: Float[Array, "components points"], t: Tables) -> tuple[int, int, int]:
+    """Octaves to the left and to the right, and points of each."""
+    left, right = t.octave_left.shape[0], t.octave_right.shape[0]
+    return left, right, w.shape[-1] // (4 + left + right)
+
+
+class _Octaves(NamedTuple):
+    """Points of a step by octaves.
+
+    Attributes:
+        less: by how much less the sum over an octave is, at every frequency about a probe, than its
+            mass, at least, of shape (components, octaves, probes).
+        outside: 1 for octaves that are too far for Taylor about a probe, else 0, of shape (octaves,
+            probes).
+    """
+
+    less: Float[Array, "components octaves probes"]
+    outside: Float[Array, "octaves probes"]
+
+
+def _octaves(w: Float[Array, "components points"], t: Tables) -> _Octaves:
+    """What the points of each octave have, which are equally far apart.
+
+    Method: docs/method/frequencies.md#sparse
+    """
+    left, right, each = _sizes(w, t)
+    # (the last octave to the right has one point less)
+    first = w[:, : left * each].reshape(w.shape[0], left, each)[:, ::-1]
+    last = xp.pad(w[:, w.shape[-1] - right * each + 1 :], ((0, 0), (0, 1)))
+    rows = xp.concatenate([first, last.reshape(w.shape[0], right, each)], axis=1)
+    mass = (1.0 - _ROOM) * xp.sum(rows, axis=-1)
+    variation = xp.sum(xp.abs(xp.diff(rows, axis=-1, prepend=0.0, append=0.0)), axis=-1)
+    sums = variation[:, :, None] * xp.concatenate([t.octave_left, t.octave_right])
+    # (the nearest point of each octave is next to twice its points times its spacing)
+    near = 2.0 * each * xp.concatenate([2.0 ** xp.arange(float(n)) for n in (left, right)])
+    outside = xp.where(near[:, None] * t.probe_width > 2.0, 1.0, 0.0)
+    return _Octaves(xp.maximum(mass[:, :, None] - sums, 0.0), outside)
+
+
 def _log_dropped(
     w: Float[Array, "components points"], folded: Folded, t: Tables
 ) -> Float[Array, "components probes"]:
@@ -151,10 +210,10 @@ def _log_dropped(
     cross = xp.abs(-cos * moment_sin + sin * moment_cos)
     slope = moment_sin**2 + moment_cos**2
     middle = xp.sqrt(cos**2 + sin**2 + 2.0 * half * cross + half**2 * slope)
+    octaves = _octaves(w, t)
     probed = middle + 0.5 * half**2 * square + (1.0 - mass)
-    inner = w * t.core
-    variation = xp.sum(xp.abs(xp.diff(inner, axis=-1, prepend=0.0, append=0.0)), axis=-1)
-    smooth = variation[:, None] * t.beyond + 1.0 - xp.sum(inner, axis=-1)[:, None]
+    probed = probed - xp.sum(octaves.less * octaves.outside, axis=1)
+    smooth = 1.0 - _less_about_the_centre(w, t) - xp.sum(octaves.less, axis=1)
     bound = xp.minimum(probed, smooth)
     return xp.log(xp.minimum(bound + DROPPED, 1.0))
 

@@ -52,6 +52,49 @@ def test_dropped_frequencies_are_bounded():
                 assert true**steps <= bound * (1 + 1e-9) <= 1.0 + 1e-9
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_bound_about_each_probe_is_at_least_the_transform_there(seed):
+    rng = np.random.default_rng(seed)
+    base, left, right = int(rng.choice([8, 16, 32])), *map(int, rng.integers(1, 8, 2))
+    size, frequencies = 2 ** int(rng.integers(12, 16)), int(rng.choice([16, 32]))
+    size = max(size, 2 * base * 2 ** (max(left, right) + 1))
+    table = frequency_tables.tables(size, frequencies, 32, base, left, right)
+    offset = np.asarray(table.offset)
+    scale, far = 10.0 ** rng.uniform(0.0, 4.0), 10.0 ** rng.uniform(0.0, 3.0)
+    apart = np.gradient(offset)
+    rows = [
+        apart * np.exp(-0.5 * (offset / scale) ** 2),
+        # nearly all at one point, or at two, the rest far away
+        1e3 * (offset == 0.0) + apart * np.exp(-0.5 * (offset / far - 5.0) ** 2) / far,
+        1e6 * (np.abs(offset - 0.5) < 1.0) + apart * np.exp(-np.abs(offset) / far),
+        apart * rng.random(len(offset)) ** 8 * np.exp(-np.abs(offset) / scale),
+    ]
+    first = 2.0 * np.pi * frequencies / size
+    last = max(first, min(8.0 / base, np.pi))
+    edge = np.append(np.geomspace(first, last, 25), np.linspace(last**0.5, np.pi**0.5, 25)[1:] ** 2)
+    for row in rows:
+        row = row / row.sum()
+        found = low_frequencies._log_dropped(
+            row[None], low_frequencies.fold(row[None], table), table
+        )
+        for probe, bound in enumerate(found[0]):
+            angle = np.linspace(edge[probe], edge[probe + 1], 17)
+            true = np.max(np.abs(np.exp(-1j * angle[:, None] * offset) @ row))
+            assert true <= np.exp(bound) * (1.0 + 1e-12)
+
+
+def test_steps_that_nearly_always_show_nothing_have_small_dropped_frequencies():
+    # (all but 1e-3 of the mass at two points, the rest over many octaves)
+    table = frequency_tables.tables(2**20, 128, 2048, 64, 8, 9)
+    offset = np.asarray(table.offset)
+    row = np.gradient(offset) / (1.0 + np.abs(offset))
+    row *= 1e-3 / row.sum()
+    row[np.abs(offset - 0.5) < 1.0] += 0.4995
+    folded = low_frequencies.fold(row[None], table)
+    log_bound = low_frequencies._log_dropped(row[None], folded, table)
+    assert low_frequencies._dropped(log_bound, np.array([1e7])) < 1e-60
+
+
 def test_transform_of_few_points_is_the_long_one():
     with jax.enable_x64(True):
         table = frequency_tables.tables(2**13, 128, 512, 32, 3, 5)
