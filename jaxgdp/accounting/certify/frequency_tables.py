@@ -43,6 +43,7 @@ class Tables(NamedTuple):
         core: 1 at points with neighbours at distance one on both sides, shape (n,).
         beyond: 1/(2·sin(θ/2)) at the lower ends of the intervals beyond the scale of one step, else
             huge.
+        edge: ends of the probed intervals, in radians per lattice point, shape (probes + 1,).
         octave_left, octave_right: the largest 1/(2·sin(θs/2)) on each interval, s being how far
             apart points of an octave are, from the next to the farthest one, shapes (octaves,
             probes); huge where θs reaches 2π.
@@ -63,6 +64,7 @@ class Tables(NamedTuple):
     probe_width: Float[Array, " probes"]
     core: Float[Array, " points"]
     beyond: Float[Array, " probes"]
+    edge: Float[Array, " edges"]
     octave_left: Float[Array, "left probes"]
     octave_right: Float[Array, "right probes"]
     node: Float[Array, " nodes"]
@@ -166,7 +168,7 @@ def _tables(
     block, whole = float(size // vertices), float(size)
     made = Tables(
         offset, whole, block, float(inner), to_right, to_left, sine, versine,
-        *probes, core, beyond, *octaves, node, weight, cos, sin,
+        *probes, core, beyond, edge, *octaves, node, weight, cos, sin,
     )  # fmt: skip
     return jax.tree.map(np.asarray, made)
 

@@ -30,6 +30,7 @@ from .trig_tables import Octaves
 from .truncation import escaped_mass
 
 _ROOM = 1e-9  # part of a mass that sums of some thousand of them may be off by, and more
+_NEXT_TO_1 = 1.0 - 2e-4  # bound on |φ| that is not small enough for some hundred thousand steps
 _STEEPEST = 30.0  # largest decay over one block that the nodes resolve to the last digit
 
 
@@ -186,13 +187,38 @@ def _octaves(w: Float[Array, "components points"], t: Tables) -> _Octaves:
     first = w[:, : left * each].reshape(w.shape[0], left, each)[:, ::-1]
     last = xp.pad(w[:, w.shape[-1] - right * each + 1 :], ((0, 0), (0, 1)))
     rows = xp.concatenate([first, last.reshape(w.shape[0], right, each)], axis=1)
-    mass = (1.0 - _ROOM) * xp.sum(rows, axis=-1)
+    apart = xp.concatenate([2.0 ** xp.arange(1.0, n + 1.0) for n in (left, right)])
     variation = xp.sum(xp.abs(xp.diff(rows, axis=-1, prepend=0.0, append=0.0)), axis=-1)
     sums = variation[:, :, None] * xp.concatenate([t.octave_left, t.octave_right])
+    mass, share = _of_moments(rows, apart[:, None] * (each * t.edge))
+    less = (1.0 - _ROOM) * mass[:, :, None] - xp.minimum(sums, mass[:, :, None] * share)
     # (the nearest point of each octave is next to twice its points times its spacing)
-    near = 2.0 * each * xp.concatenate([2.0 ** xp.arange(float(n)) for n in (left, right)])
-    outside = xp.where(near[:, None] * t.probe_width > 2.0, 1.0, 0.0)
-    return _Octaves(xp.maximum(mass[:, :, None] - sums, 0.0), outside)
+    outside = xp.where(each * apart[:, None] * t.probe_width > 2.0, 1.0, 0.0)
+    return _Octaves(xp.maximum(less, 0.0), outside)
+
+
+def _of_moments(
+    rows: Float[Array, "components octaves points"], turn: Float[Array, "octaves edges"]
+) -> tuple[Float[Array, "components octaves"], Float[Array, "components octaves probes"]]:
+    """Masses of octaves, and the part of them that their sums have at most, by two moments about
+    the mean.
+
+    ``turn``: θ times the length of each octave, at the ends of the intervals.
+
+    Method: docs/method/frequencies.md#sparse
+    """
+    points = rows.shape[-1]
+    u = (np.arange(points) - 0.5 * (points - 1)) / points
+    mass = xp.sum(rows, axis=-1)
+    law = rows / xp.where(mass > 0.0, mass, 1.0)[:, :, None]
+    off = u - xp.sum(law * u, axis=-1)[:, :, None]
+    square = xp.sum(law * off**2, axis=-1)
+    fourth = 2.0 * xp.sum(law * off**4, axis=-1) + 6.0 * square**2
+    low, high = (1.0 - _ROOM) * square - _ROOM, (1.0 + _ROOM) * fourth + _ROOM
+    turn = turn**2
+    most = 1.0 - low[:, :, None] * turn + high[:, :, None] * turn**2 / 24.0
+    most = xp.maximum(most[:, :, :-1], most[:, :, 1:])
+    return mass, xp.sqrt(xp.maximum(most, 0.0))
 
 
 def _log_dropped(
@@ -210,12 +236,34 @@ def _log_dropped(
     cross = xp.abs(-cos * moment_sin + sin * moment_cos)
     slope = moment_sin**2 + moment_cos**2
     middle = xp.sqrt(cos**2 + sin**2 + 2.0 * half * cross + half**2 * slope)
-    octaves = _octaves(w, t)
     probed = middle + 0.5 * half**2 * square + (1.0 - mass)
-    probed = probed - xp.sum(octaves.less * octaves.outside, axis=1)
-    smooth = 1.0 - _less_about_the_centre(w, t) - xp.sum(octaves.less, axis=1)
-    bound = xp.minimum(probed, smooth)
-    return xp.log(xp.minimum(bound + DROPPED, 1.0))
+    inner = w * t.core
+    variation = xp.sum(xp.abs(xp.diff(inner, axis=-1, prepend=0.0, append=0.0)), axis=-1)
+    smooth = variation[:, None] * t.beyond + 1.0 - xp.sum(inner, axis=-1)[:, None]
+    bound = xp.minimum(xp.minimum(probed, smooth) + DROPPED, 1.0)
+    return xp.log(_by_octaves(w, t, probed, bound))
+
+
+def _by_octaves(
+    w: Float[Array, "components points"],
+    t: Tables,
+    probed: Float[Array, "components probes"],
+    bound: Float[Array, "components probes"],
+) -> Float[Array, "components probes"]:
+    """The bounds, smaller by what octaves have less than their masses, of laws that leave one next
+    to 1 otherwise: by NumPy, as it takes as long as all the rest.
+    """
+    if not isinstance(w, np.ndarray):
+        return bound
+    rows = np.flatnonzero(np.max(bound, axis=-1) > _NEXT_TO_1)
+    if not len(rows):
+        return bound
+    octaves = _octaves(w[rows], t)
+    probed = probed[rows] - np.sum(octaves.less * octaves.outside, axis=1)
+    smooth = 1.0 - _less_about_the_centre(w[rows], t) - np.sum(octaves.less, axis=1)
+    less = np.maximum(np.minimum(probed, smooth), 0.0) + DROPPED
+    bound[rows] = np.minimum(bound[rows], less)
+    return bound
 
 
 def compose(

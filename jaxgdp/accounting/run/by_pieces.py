@@ -15,7 +15,7 @@ from ...mechanisms.composition import Groups, collapse_gaussians
 from ...numerics.normal import ndtri_exp
 from ...numerics.precision import with_float64
 from ...numerics.shapes import Array, Int
-from ..certify.vertices import Vertices, filled, in_rows
+from ..certify.vertices import Vertices, filled, in_rows, trimmed
 from ..plan import Plan
 from ..question import USUAL, Question
 from ..steer.lattice_choice import choose
@@ -27,14 +27,17 @@ from .executors import EAGER
 from .rows import joined, take
 from .running_brackets import worst
 
-_WEAK, _FAR = 40.0, 2000.0  # μ between which a curve takes so many tilts, and not more
-_MOST_TILTS = 256
+_WEAK, _FAR = 40.0, 6000.0  # μ between which a curve takes so many tilts, and not more
+_MOST_TILTS = 1024
+_TOGETHER = 32  # pieces that are composed at once
 _FEW_STEPS = 1e5  # up to which lattices are dense
 _LENGTH = 512  # vertices in a row that is read
 _COARSE, _SIZE = 1e-3, 2**14  # accuracy of lattices of all pieces, and points of a dense one
 # nats between vertices of lattices of all pieces and of a single one, beyond which masses of a
 # block are no more than rounding, and vertices in all at most
-_APART, _MOST_VERTICES = (5.0, 1.0), 2**19
+_APART, _MOST_VERTICES = (10.0, 1.0), 2**19
+# points of an octave of one piece, over those foreseen, of up to so many frequencies
+_FINER_BASE, _FEW_FREQUENCIES = 4, 128
 # how many times as fine as foreseen a piece is composed, one after the other
 _DETAILS = 1.0, 4.0, 16.0
 # pieces that may say nothing, that are composed finely at once, and in all; looks at the curve
@@ -104,12 +107,18 @@ class _Run:
         )
 
     def coarse(self, side: int) -> list[list[Vertices]]:
-        """All pieces of a half-curve, from above and from below."""
-        every = np.arange(self.pieces)
-        lattice = self._lattice(side, every, _COARSE, 1.0, min(_SIZE, self.max_size))
-        if lattice.kind == "sparse":  # (which takes little time, as fine as asked)
-            lattice = self._lattice(side, every, self.question.rtol, 1.0, self.max_size)
-        return [[take(v, [k]) for k in every] for v in self._half(side, every, lattice)]
+        """All pieces of a half-curve, from above and from below: some at a time, of which what is
+        used is kept.
+        """
+        found: list[list[Vertices]] = [[], []]
+        for first in range(0, self.pieces, _TOGETHER):
+            some = np.arange(first, min(first + _TOGETHER, self.pieces))
+            lattice = self._lattice(side, some, _COARSE, 1.0, min(_SIZE, self.max_size))
+            if lattice.kind == "sparse":  # (which takes little time, as fine as asked)
+                lattice = self._lattice(side, some, self.question.rtol, 1.0, self.max_size)
+            for kept, half in zip(found, self._half(side, some, lattice), strict=True):
+                kept += [trimmed([take(half, [k])])[0] for k in range(len(some))]
+        return found
 
     def fine(self, place: _Place, detail: float) -> tuple[Vertices, ...]:
         """One piece, so many times as fine as foreseen, from above and from below."""
@@ -136,6 +145,8 @@ class _Run:
         nats = float(np.max(plan.high - plan.low)) / _APART[len(pieces) == 1]
         most = min(_MOST_VERTICES / len(pieces), found.size / 2, 2**16)
         vertices = 2 ** int(np.log2(max(min(2.0 * nats, most), found.vertices)))
+        if found.kind == "sparse" and len(pieces) == 1 and found.frequencies <= _FEW_FREQUENCIES:
+            found = found._replace(base=_FINER_BASE * found.base)
         return found._replace(vertices=vertices)
 
     def _half(

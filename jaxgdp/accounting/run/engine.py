@@ -55,6 +55,7 @@ _MOST_POINTS = 1.7e7
 _FIRST_SHARE = 0.1  # of them, that every first pass may have
 # lattice points of a first pass over a whole curve that only tells where quantities are read off
 _SCOUT = 2**22
+_MANY_STEPS = 1e4  # from which on sparse lattices about a place are tried
 # part of the other order's value from which on an order may be the worse one
 _DECIDES = 0.9
 
@@ -288,8 +289,11 @@ class Engine:
                     tasks[i, q, side] = one_threshold(
                         i, q, float(places[i]), self.steps[i], self.rules, side
                     )
-        # (sparse lattices are of no use where a whole curve on them showed nothing)
-        return [dataclasses.replace(task, dense=True) for task in tasks.values()]
+        # (of fewer steps sparse lattices are of no use where a whole curve on them showed nothing)
+        return [
+            dataclasses.replace(task, dense=bool(self.steps[task.setting] < _MANY_STEPS))
+            for task in tasks.values()
+        ]
 
     def start(self, tasks: Sequence[Task]) -> None:
         """Plan new tasks in the next round."""

@@ -72,7 +72,18 @@ def answer(
     if len(rows):
         own = question.take(rows, number)
         found.put(rows, without_lattice.answer(groups, rows, own, long.briefly[rows]))
-        left[rows] = _wide(found, question, rows) & ~long.hopeless[rows]
+        left[rows] = _wide(found, question, rows)
+        if question.rtol < USUAL:
+            by_place.narrow(
+                groups,
+                question,
+                found.results,
+                left & long.hopeless,
+                max_size,
+                executor,
+                found_only=True,
+            )
+        left[rows] &= ~long.hopeless[rows]
     _by_pieces(groups, question, found, left, left | long.hopeless, max_size)
     some = jumps | helped
     _by_steps(groups, question, found, some, seldom, left, max_size, executor)

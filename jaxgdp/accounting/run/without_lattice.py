@@ -34,6 +34,9 @@ _NEARLY_NORMAL = 0.02  # Lyapunov ratio up to which it is taken for that
 # times as many of them in the second one, and in the third one, and width over the width promised
 # up to which that is tried
 _FINER, _FINEST, _NEARLY = (2, 5), (8, 5), 12.0
+# of a last one, beyond the usual accuracy: times as many thresholds as usual for each time that
+# numbers are wider than promised, at most, and μ from which on nothing else is as near
+_MORE, _MOST_WIDE, _FAR = 6.0, 4.0, 6000.0
 # part of an upper side that the lower one is away from it at most, for so many thresholds between
 _NEAR, _PLACES = 0.05, 13
 _MOST_COUNTED = 160  # outputs that a test wants to be large, at most
@@ -191,9 +194,26 @@ def answer(
                 if not 1.0 < worst(results, own, i) <= near or (briefly[i] and finer == _FINER):
                     break
                 located = _located(curves[i], own) + _between(own, results, i)
+            left = worst(results, own, i)
+            if 1.0 < left <= _MOST_WIDE and _is_far(own, results, i):
+                finer = _FINEST[0], round(_MORE * left)
+                curve = _curve(groups, int(row), _reach(own, located), question.rtol, finer)
+                curves[i] = closed_forms.oriented(curve, question.adjacency)
+                for name, bracket in closed_forms.read([curves[i]], own).items():
+                    _narrow(results[name], i, bracket)
     none, executors = np.zeros(number, np.int64), np.full(number, NO_EXECUTOR, object)
     kept = curves if question.keep else []
     return Answer(results, none, [None] * number, kept, executors)
+
+
+def _is_far(own: Question, results: dict[str, Bracket], row: int) -> bool:
+    """Whether all that is asked, beyond the usual accuracy, is μ of runs that are very far from
+    private: what is left of its width are the places between thresholds.
+    """
+    return own.rtol < USUAL and all(
+        quantity.of_all_rates and results[quantity.name].lower[row] > _FAR
+        for quantity, _ in own.asked
+    )
 
 
 @with_float64

@@ -56,6 +56,8 @@ _MENU = (
     _Shape(4096, 2048, 3.0, 48, 3, 15),
     _Shape(8192, 2048, 3.0, 48, 3, 15),
 )
+# … and for steps that reach far beyond what most of them show, beyond the usual accuracy
+_FAR = (_Shape(64, 512, 1.25, 40, 3, 18, fewest=1e5),)
 # the smallest ones for first passes over whole curves, which get them where the width foreseen is
 # no more than is promised
 _LEAN = (
@@ -233,7 +235,8 @@ def _sparse(need: Needs, detail: float, rtol: float, pieces: int) -> LatticeChoi
     N costs nothing, so it is rounded up generously where a step then still fits."""
     roundings = (_BLOCK, 2), (4, 4), (4, 2)
     most = _most_vertices("sparse", pieces)
-    tries = itertools.product(_demands(need, detail, rtol), _MENU, roundings)
+    menu = _MENU + _FAR if sharper(rtol) else _MENU
+    tries = itertools.product(_demands(need, detail, rtol), menu, roundings)
     for ((finer, denser), extra), shape, (block, factor) in tries:
         frequencies, vertices, room, base, short, long, fewest = shape
         vertices, base = min(vertices << extra, most), base << extra

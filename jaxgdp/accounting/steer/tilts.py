@@ -12,6 +12,7 @@ from ...numerics import namespace as xp
 from ...numerics.shapes import Array, Float
 from .cumulants import LossQuadrature, composed
 
+_BETWEEN, _OFF = (0.05, 0.95), 0.1  # tilts at ℓ = 0, and standard deviations it may be off by
 _CLOSE = 1e-6  # a Newton step of a tilt, relative, after which there is no other
 _FEW_JUMPS = (
     40.0  # −log of how many jumps are expected, at most: a second one is then outside of the window
@@ -250,12 +251,21 @@ def _increasing_root(error: Callable, low: Array, start: Array) -> Array:
 
 
 def at_zero(loss: LossQuadrature) -> Float[Array, " sides"]:
-    """The tilt at which the mean is about 0, shape (sides,)."""
+    """The tilt at which the mean is about 0, shape (sides,): a few Newton steps, and where jumps
+    make the mean grow much faster than they take it for, a search.
+    """
     tilt = 0.5 + xp.zeros(loss.reverse.shape)
     for _ in range(4):
         _, mean, square = composed(loss, tilt)
-        tilt = xp.clip(tilt - mean / square, 0.05, 0.95)
-    return tilt
+        tilt = xp.clip(tilt - mean / square, *_BETWEEN)
+    _, mean, square = composed(loss, tilt)
+    off = xp.abs(mean) > _OFF * xp.sqrt(square)
+
+    def searched(tilt):
+        return at_threshold(loss, _BETWEEN[0] + 0.0 * tilt, 0.0 * tilt)
+
+    found = xp.cond(xp.any(off), searched, lambda tilt: tilt, tilt)
+    return xp.where(off, xp.clip(found, *_BETWEEN), tilt)
 
 
 def _next_to_top(loss: LossQuadrature, tilt0: Array) -> Array:

@@ -95,6 +95,18 @@ def test_steps_that_nearly_always_show_nothing_have_small_dropped_frequencies():
     assert low_frequencies._dropped(log_bound, np.array([1e7])) < 1e-60
 
 
+def test_rare_steps_far_from_all_others_have_small_dropped_frequencies():
+    # (where they turn once, Taylor about the centre says nothing)
+    table = frequency_tables.tables(2**25, 64, 8192, 1280, 3, 9)
+    offset = np.asarray(table.offset)
+    row = np.gradient(offset) * np.exp(-0.5 * ((offset / 73_000.0 - 1.0) / 0.122) ** 2)
+    row *= 4e-5 / row.sum()
+    row[(offset == 0.0) | (offset == -1.0)] += 0.02, 0.98 - 4e-5
+    folded = low_frequencies.fold(row[None], table)
+    log_bound = low_frequencies._log_dropped(row[None], folded, table)
+    assert low_frequencies._dropped(log_bound, np.array([1.2e7])) < 1e-20
+
+
 def test_transform_of_few_points_is_the_long_one():
     with jax.enable_x64(True):
         table = frequency_tables.tables(2**13, 128, 512, 32, 3, 5)

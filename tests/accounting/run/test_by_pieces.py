@@ -76,6 +76,27 @@ def test_many_steps_in_pieces_agree_with_their_moments(adjacency):
     assert found.upper[0] - found.lower[0] <= min(1e-4 * other.lower, other.upper - other.lower)
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("name", "sigma", "p", "steps", "adjacency", "at"),
+    [
+        ("mu", 0.173043461443, 0.001414199, 29_589_636, "remove", {}),
+        ("mu", 0.2024559682, 0.0085431, 20_065_928, "add_remove", {}),
+        ("approximate_mu", 0.19237635, 0.258924446, 519_474, "remove", {"approximation": 1e-9}),
+        ("epsilon", 0.173043461443, 0.001414199, 29_589_636, "remove", {"delta": 1.86e-8}),
+        ("epsilon", 0.19237635, 0.258924446, 519_474, "add_remove", {"delta": 2.9e-10}),
+        ("approximate_mu", 1.22488, 0.7468961, 214_283_027, "add", {"approximation": 1.5e-11}),
+    ],
+)
+def test_numbers_of_large_runs_are_as_accurate_as_asked(name, sigma, p, steps, adjacency, at):
+    run, own = jaxgdp.dpsgd(sigma, p, steps), {"adjacency": adjacency, **at}
+    fine = jaxgdp.measure(run, name, rtol=1e-5, executor="eager", **own)
+    # (by moments alone)
+    usual = jaxgdp.measure(run, name, executor="eager", **own)
+    assert usual.lattice_size == 0 and fine.status[name] == 0
+    assert usual[name].lower <= fine[name].upper and fine[name].lower <= usual[name].upper
+
+
 def test_served_settings_are_weak_and_asked_for_what_is_largest():
     asked = ((REGISTRY["mu"], None),)
     results = {"mu": Bracket(np.array([50.0, 3.0, 50.0]), np.array([51.0, 4.0, np.inf]))}
