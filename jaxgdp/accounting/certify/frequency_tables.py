@@ -22,6 +22,8 @@ NODES = 32  # nodes of the sums over one block
 _SMALL = 2**21  # entries of tables that are moved to a device
 _MADE = Recent(2**27)  # tables for the next bucket, on the host …
 _MOVED = Recent(2**28)  # … and on devices
+# the same beside an accelerator, which has worked long before a table is made again or moved
+_SMALL_THERE, _KEPT_THERE = 2**24, 2**31
 
 
 class Tables(NamedTuple):
@@ -183,7 +185,10 @@ def on_device(t: Tables) -> Tables:
 
     ``t`` as :func:`tables` gives it; larger ones stay on the host.
     """
-    if entries(t) > _SMALL:
+    accelerated = jax.default_backend() != "cpu"
+    if accelerated:
+        _MADE.most = _MOVED.most = _KEPT_THERE
+    if entries(t) > (_SMALL_THERE if accelerated else _SMALL):
         return t
     where = getattr(jax.config, "jax_default_device", None)
 

@@ -53,8 +53,8 @@ def accelerated() -> bool:
 
 
 def joined(parts: list, number: int) -> Any:
-    """Trees of one structure in so many rows, row after row, the first ones repeated to fill them;
-    on the devices where they are.
+    """Trees of one structure in so many rows, row after row, the first ones repeated to fill them,
+    inside a compiled function.
     """
     (length,) = {leaf.shape[0] for leaf in jax.tree.leaves(parts[0])}
     if len(parts) == 1 and length == number:

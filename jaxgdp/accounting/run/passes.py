@@ -277,8 +277,7 @@ def _finished(
     pieces = one.lattices.pieces
     number = len(settings) * pieces
     if one.executor.keeps:
-        kept = [devices.joined(both, number) for both in halves]
-        whole = _of_length(kept, length=max(_lengths(kept)))
+        whole = _whole(halves, number=number)
         part = _Part(position, first, settings, real, one.executor, whole)
         if _reader(batch, one, real, part.length) is one.executor:
             return part
@@ -290,21 +289,18 @@ def _finished(
     return _Part(position, first, settings, real, reader, vertices)
 
 
-def _lengths(halves: Any) -> list[int]:
-    """Vertices of a piece of each of some half-curves."""
-    return [half.used.shape[-1] for both in halves for half in both]
-
-
 def _reader(batch: Batch, one: Pass, real: int, length: int) -> Executor:
     """Who reads the numbers of ``real`` tasks of a pass off pieces of so many vertices."""
     kind = batch.kind(one.quantity, one.side)
     return one.reader or batch.choose(real, read_program(one.lattices.pieces, kind, length))
 
 
-@functools.partial(Program, static_argnames=("length",))
-def _of_length(halves: list[Halves], *, length: int) -> list[Vertices]:
-    """All of them in a row, where they are, with unused vertices behind, up to so many."""
-    return [lengthened(half, length) for both in halves for half in both]
+@functools.partial(Program, static_argnames=("number",))
+def _whole(halves: list[list[Halves]], *, number: int) -> list[Vertices]:
+    """The half-curves of a chunk, each in so many rows of the same length, where they are."""
+    found = [half for parts in halves for half in devices.joined(parts, number)]
+    length = max(half.used.shape[-1] for half in found)
+    return [lengthened(half, length) for half in found]
 
 
 def _half(batch: Batch, one: Pass, side: int, settings: Array, plans: Plan, real: int) -> list:
