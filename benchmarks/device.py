@@ -1,12 +1,13 @@
 """What the README's table of speed says, on the device that JAX finds here: an accelerator, or the
 CPU.
 
-    python benchmarks/device.py [--number 1536] [--executors compiled,product] [--quick] [--output
-    device.json]
+    python benchmarks/device.py [--number 1536] [--executors compiled,product] [--quick]
+        [--peer-number 64] [--output device.json]
 
 The measurements are those of ``landscape_speed.py``, once for each executor: "product" does without
-an FFT, for devices that have none of 64 bits. ``--quick`` leaves out scaling and the bare FFTs.
-Writes one JSON file and compares with no other library."""
+an FFT, for devices that have none of 64 bits. ``--quick`` leaves out scaling and the bare FFTs;
+``--peer-number`` settings are given to gdpnum, on the host, where it is installed. Writes one JSON
+file."""
 
 from __future__ import annotations
 
@@ -40,22 +41,41 @@ def lists(seed: int) -> dict[str, list]:
     }
 
 
-def measured(executor: str, number: int, quick: bool, seed: int) -> dict:
-    """Everything with one executor."""
+def landscape(number: int, seed: int) -> list[tuple[float, ...]]:
+    """So many settings of the landscape, in any order."""
     whole = [tuple(map(float, setting)) for setting in itertools.product(*GRID.values())]
     order = np.random.default_rng(seed).permutation(len(whole))[:number]
+    return [whole[i] for i in order]
+
+
+def measured(executor: str, number: int, quick: bool, seed: int) -> dict:
+    """Everything with one executor."""
     os.environ["JAXGDP_EXECUTOR"] = executor
     base = {"rtol": RTOL, "fpr_floor": 1e-10}
     found = {
-        "landscape": summary(
-            in_process("ours", base | {"settings": [whole[i] for i in order]}), RTOL
-        )
+        "landscape": summary(in_process("ours", base | {"settings": landscape(number, seed)}), RTOL)
     }
     if quick:
         return found
     return found | {
         name: in_process("scaling", base | {"lists": rows})["rows"]
         for name, rows in lists(seed).items()
+    }
+
+
+def peer(number: int, seed: int) -> dict:
+    """What gdpnum takes on the host for so many of the same settings."""
+    done = in_process("peer", {"settings": landscape(number, seed)})
+    seconds = [
+        took
+        for took, found in zip(done["seconds"], done["found"], strict=True)
+        if not isinstance(found, str)
+    ]
+    return {
+        "version": done["version"],
+        "number": number,
+        "crashes": number - len(seconds),
+        "mean_seconds": float(np.mean(seconds)),
     }
 
 
@@ -77,6 +97,17 @@ def table(run: dict) -> str:
             f" settings/s | median {f['median_width']:.1e}, largest {f['largest_width']:.1e} |"
             f" {f['wider_than_rtol']} |"
         )
+    if other := run.get("peer"):
+        ratios = (
+            f"{name} {found['landscape']['per_second'] * other['mean_seconds']:.0f}×"
+            for name, found in run["executors"].items()
+        )
+        lines += [
+            "",
+            f"gdpnum {other['version']} on the host of the device, in the same run:"
+            f" {1.0 / other['mean_seconds']:.2f} settings/s ({other['number']} settings,"
+            f" {other['crashes']} of which it crashes on). Ratio, warm: {', '.join(ratios)}.",
+        ]
     return "\n".join(lines)
 
 
@@ -86,6 +117,7 @@ def main() -> None:
     parser.add_argument("--executors", default="compiled,product")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--peer-number", type=int, default=0)
     parser.add_argument("--output", type=Path, default=Path("device.json"))
     options = parser.parse_args()
     device = in_process("device", {})
@@ -100,6 +132,8 @@ def main() -> None:
             for name in options.executors.split(",")
         },
     }
+    if options.peer_number:
+        found["peer"] = peer(options.peer_number, options.seed)
     if not options.quick:
         found["bare_ffts"] = in_process("ffts", {"sizes": [2**k for k in (12, 14, 16, 18)]})
     options.output.write_text(json.dumps(found, indent=1) + "\n")
