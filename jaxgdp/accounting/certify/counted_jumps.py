@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import gammaln
 
-from ...numerics.errors import UNIT
+from ...numerics.errors import LOGS, UNIT
 from ...numerics.normal import log1mexp, log_ndtr
 from ...numerics.shapes import Array, Float
 from ...pairs.known_curves import GaussianCurve
@@ -24,6 +25,7 @@ MOST_JUMPS = 500.0  # expected, that this serves
 _SCREENED = 64.0 * UNIT  # share of what an argument of Φ, or a log of it, is made of
 _DEEP, _SURE = 38.6, 9.0  # deviations beyond which Φ is next to nothing, or all but nothing is left
 _MOST = 1024  # numbers of jumps that are looked at
+_NUMBERS = 64  # of them, of which one decides how little is left far out
 
 
 class SampledRun(NamedTuple):
@@ -130,6 +132,35 @@ def counts(steps: float, log_p: float, log_q: float | None = None) -> Counts:
     log_ratio = np.log((steps - last) / (last + 1.0)) + log_p - log_q
     beyond = log_mass[-1] + log_ratio - log1mexp(log_ratio) if log_ratio < 0.0 else 0.0
     return Counts(log_mass, min(float(beyond) + BINOMIAL, 0.0))
+
+
+def log_delta_far_out(
+    sigma: Float[Array, " settings"],
+    p: Float[Array, " settings"],
+    steps: Float[Array, " settings"],
+    epsilon: Float[Array, " settings"],
+) -> Float[Array, " settings"]:
+    """log of a bound from above on δ(ε) of either order, which is all that counts far out:
+
+    δ(ε) ≤ Pr[J > j] + δ_{√j/σ}(ε) ≤ (pT)^{j + 1}/(j + 1)! + Φ(√j/(2σ) − εσ/√j)
+
+    for every number of jumps j; the least of some.
+
+    Args:
+        sigma, p, steps: σ, p and T of sampled Gaussian mechanisms.
+        epsilon: ε ≥ 0 of each.
+
+    Method: docs/method/limit.md#counted-jumps
+    """
+    j = np.unique(np.rint(np.geomspace(1.0, _MOST, _NUMBERS)))
+    sigma, p, steps, epsilon = (a[:, None] for a in (sigma, p, steps, epsilon))
+    with np.errstate(all="ignore"):
+        log_more = (j + 1.0) * (np.log(p) + np.log(steps)) - gammaln(j + 2.0) + BINOMIAL
+        mu = np.sqrt(j) / sigma
+        a = 0.5 * mu - epsilon / mu + _SCREENED * (0.5 * mu + epsilon / mu)
+        log_delta = log_ndtr(a) * (1.0 - _SCREENED)
+        found = np.logaddexp(np.where(j < steps, log_more, -np.inf), log_delta) + LOGS
+    return np.min(np.where(np.isnan(found), 0.0, np.minimum(found, 0.0)), axis=-1)
 
 
 def ways(steps: float, most: int) -> Float[Array, " counts"]:

@@ -17,6 +17,8 @@ from .finite_laws import padded
 from .normal_curve import Profile, profile_half, row
 from .vertices import Vertices
 
+_FAR_BELOW = 40.0  # nats, so that e^−40 of a rate is less than its rounding
+
 
 def best(tests: list[Test]) -> Vertices:
     """Tests of which none of a smaller FPR has a larger TPR, from the largest FPR on."""
@@ -40,6 +42,28 @@ def best(tests: list[Test]) -> Vertices:
         used = np.ones(len(keep), bool)
     at = np.maximum.accumulate(np.maximum(rates[1] - rates[0], 0.0))
     return row(np.append(at, at[-1]), rates, used, -np.inf, -np.inf)
+
+
+def far_out(threshold: float, log_delta: float, parts: GaussianParts) -> Curve:
+    """The curve of which only a bound on δ at one threshold is known, for both orders, and its
+    Gaussian parts.
+
+    Args:
+        threshold: ε > 0.
+        log_delta: log of a bound on δ(ε).
+        parts: Gaussian parts of the whole.
+
+    Method: docs/method/limit.md#counted-jumps
+    """
+    # (a vertex far below the others, with next to no FPR: TPR − e^ε·FPR is still the bound)
+    log_alpha = np.array([log_delta - threshold - _FAR_BELOW])
+    log_tpr = np.minimum(np.array([log_delta]) + LOGS, 0.0)
+    at, used = np.full(2, threshold), np.ones(1, bool)
+    with np.errstate(divide="ignore"):  # (of a bound that says nothing)
+        log_beta = log1mexp(log_tpr) - LOGS
+    last = row(at, (log_alpha, log_tpr, log_beta), used, np.inf, -np.inf)
+    above, none = padded([last, best([])])
+    return Curve(above, above, none, none, *parts)
 
 
 def both_sides(

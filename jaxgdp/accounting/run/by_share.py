@@ -30,13 +30,17 @@ _NOISE_OF_OTHERS, _LATTICES = 0.6, (300.0, 1e4)
 LITTLE_NOISE = 0.13  # up to which lattices show less than the number of jumps does, as a rule
 # curves on ever more points; width over 1e-3 of it from which on more of them will not do,
 # part of a width that they have to leave at most, and the work from which on they take too long
-_LOOKS, _FAR, _HELPS, _MOST_WORK = 4, 200.0, 0.8, 2.7e9
+_LOOKS, FAR, _HELPS, _MOST_WORK = 4, 200.0, 0.8, 2.7e9
 _NEARLY = 1.2  # width over the width promised that is expected of twice as many, not to skip them
 # times as much work as a last curve may be, beyond the usual accuracy, where no more is left
 _TIMES_AT_LAST, _LEFT_AT_LAST = 2.0, 4.5
 # … as long as twice as many points leave so much of a width at most, as they do but for rounding
 _HELPS_AT_LAST = 0.4
-_TWICE = 3.0  # width over the width promised up to which twice as many points may do
+# width over the width promised up to which twice as many points may do, and four times as many
+TWICE, _FOUR_TIMES = 3.0, 10.0
+# the noise up to which lattices do more than many times as many points, and the work of the last
+# curve at the usual accuracy; how many times as many points it has at most
+_NOISE_OF_LATTICES, _MOST_WORK_USUAL, _MOST_MORE = 0.25, 6e9, 8
 # how many times as many points as usual a first curve has at the usual accuracy, and where a number
 # takes more of them
 _ROUGH, _LESS_ROUGH = 0.25, 0.5
@@ -128,20 +132,25 @@ def _rough(run: seldom_sampled.Run, own: Question) -> _Look | None:
     return _Look(_LESS_ROUGH if sharp else _ROUGH, _faint(run, own))
 
 
-def _faint(run: seldom_sampled.Run, own: Question) -> float:
+def _faint(
+    run: seldom_sampled.Run, own: Question, results: dict[str, Bracket] | None = None, at: int = 0
+) -> float:
     """Mass of all runs that does not matter: a small share of those in which the record is sampled
-    of the smallest rate asked for; 0 where an ε is given, as δ may be anything.
+    of the smallest rate asked for, and a small one of what is known of a probability at a
+    threshold, which may be anything; 0 where nothing is.
     """
-    rates = [1.0]
+    share, most = -math.expm1(-run.log_never) * min(1.0, run.tau), math.inf
     for (quantity, _), query in zip(own.asked, own.rates(1).queries, strict=True):
         if quantity.argument in _RATES:
-            rates.append(float(np.exp(query[0])))
+            most = min(most, share * float(np.exp(query[0])))
         elif quantity.argument == "prior":
-            rates.append(float(min(query[0], 1.0 - query[0])))
+            most = min(most, share * float(min(query[0], 1.0 - query[0])))
         elif quantity.argument is not None:
-            return 0.0
-    share = -math.expm1(-run.log_never) * min(1.0, run.tau)
-    return _FAINT * share * min(rates)
+            known = 0.0
+            if results is not None and quantity.unit == "probability":
+                known = float(results[quantity.name].lower[at])
+            most = min(most, max(known, 0.0))
+    return _FAINT * min(most, share)
 
 
 class _Looks:
@@ -213,10 +222,23 @@ class _Looks:
         """How many times as many points the next curve has: as many as leave enough of the width,
         where twice as many leave as much of it as they did before.
         """
-        if not np.isfinite(self.before):
+        usual = self.own.rtol >= USUAL
+        if np.isfinite(self.before) and self.before * self.own.rtol < _NOTHING:
+            leaves = (self.width / self.before) ** (1.0 / self.doubled)
+        elif usual:
+            leaves = _LEAVES
+        else:
             return 2
-        leaves = (self.width / self.before) ** (1.0 / self.doubled)
-        return 4 if leaves * self.width > _NEARLY else 2
+        more, most = 2, _MOST_MORE if usual else 4
+        while more < most and leaves ** math.log2(more) * self.width > _NEARLY:
+            more *= 2
+        return more
+
+    def faint(self) -> float:
+        """Mass that does not matter, as far as what is looked for is known already."""
+        if self.own.keep or self.own.rtol < USUAL:
+            return 0.0
+        return _faint(self.run, self.own, self.results, self.at)
 
 
 def _narrowed(
@@ -237,7 +259,7 @@ def _narrowed(
     if run is None:
         return None
     least = 1 if own.rtol >= USUAL else 2 if own.rtol >= 0.99e-4 else 4
-    most = times * _MOST_WORK * (1.0 if least == 1 else 3.0)
+    most = times * (_MOST_WORK_USUAL if least == 1 else 3.0 * _MOST_WORK)
     looks, points = _Looks(run, groups, row, own, results, at), finer * least
     while points > least and seldom_sampled.work(run, points) > most:
         points //= 2
@@ -247,19 +269,30 @@ def _narrowed(
     for look in range(_LOOKS):
         if look and seldom_sampled.work(run, points) > most:
             break
-        left = looks.look(points)
+        left = looks.look(points, looks.faint())
         if left <= 1.0 or left > _far(own) or looks.stuck(helps):
             break
         more = looks.more()
-        points *= more if seldom_sampled.work(run, more * points) <= most else 2
+        if more > 2 and finer == 1 and least == 1 and not own.keep and _lattices_first(run):
+            break
+        while more > 2 and seldom_sampled.work(run, more * points) > most:
+            more //= 2
+        points *= more
     return looks.curve
+
+
+def _lattices_first(run: seldom_sampled.Run) -> bool:
+    """Whether a lattice is more likely to do than a curve on many times as many points, at the
+    usual accuracy.
+    """
+    return run.sigma <= _NOISE_OF_LATTICES or run.steps <= _LATTICES[1]
 
 
 def _far(own: Question) -> float:
     """Width over the width promised from which on more points will not do: what is wide is so for
     another reason, however little is asked.
     """
-    return _FAR * min(1.0, 1e-3 / float(own.rtol))
+    return FAR * min(1.0, 1e-3 / float(own.rtol))
 
 
 @with_float64
@@ -316,8 +349,17 @@ def narrow_further(groups: Groups, row: int, own: Question, results: dict[str, B
     """
     left = worst(results, own, row)
     if 1.0 < left <= _far(own):
-        narrow(groups, row, own, results, finer=2 if left <= _TWICE else 4)
+        narrow(groups, row, own, results, finer=_foreseen(left, own))
     return left <= _far(own)
+
+
+def _foreseen(left: float, own: Question) -> int:
+    """How many times as many points a curve has that is looked at when lattices have left so much
+    of a width.
+    """
+    if left <= TWICE:
+        return 2
+    return 4 if left <= _FOUR_TIMES or own.rtol < USUAL else _MOST_MORE
 
 
 def narrow_at_last(groups: Groups, row: int, own: Question, results: dict[str, Bracket]) -> None:

@@ -18,11 +18,11 @@ from ...numerics.precision import with_float64
 from ...numerics.shapes import Array
 from ..certify import closed_forms
 from ..question import USUAL, Answer, Question
-from . import by_far_shifts, by_pieces, by_place, by_share, executors, without_lattice
+from . import by_far_shifts, by_pieces, by_place, by_share, executors, far_out, without_lattice
 from .engine import MAX_SIZE, Engine
 from .executors import Executor
 from .rows import take
-from .running_brackets import RunningBrackets
+from .running_brackets import RunningBrackets, worst
 
 
 def answer(
@@ -46,6 +46,10 @@ def answer(
     executor, progress = executor or executors.by_name(None), progress or (lambda done: None)
     known = closed_forms.find(groups)
     number, left = len(known), np.array([each is None for each in known])
+    found = RunningBrackets(number, question)
+    nothing = left & far_out.narrow(groups, question, found, left)
+    nothing[nothing] = ~_wide(found, question, np.flatnonzero(nothing))
+    left &= ~nothing
     seldom = left & by_share.seldom(groups)
     # (jumps first: what is far from private by them is seldom so by quadratures of its loss)
     jumps = left & without_lattice.jumps_tell(groups, question)
@@ -55,8 +59,7 @@ def answer(
     if np.all(left) and not np.any(long.tried | jumps | helped | seldom | far):
         return _by_lattices(groups, question, progress, max_size, executor)
     # a curve in closed form needs no lattice, nor do most very long runs
-    found = RunningBrackets(number, question)
-    rows = np.flatnonzero(~left)
+    rows = np.flatnonzero(~left & ~nothing)
     if len(rows):
         closed = [each for each in known if each is not None]
         found.put(rows, closed_forms.answer(closed, question.take(rows, number)))
@@ -140,6 +143,8 @@ def _by_steps(
     by_place.narrow(groups, question, found.results, told, max_size, executor)
     for row in map(int, np.flatnonzero(told)):
         own = question.take(np.array([row]), number)
+        if own.rtol >= USUAL:
+            by_share.narrow_further(groups, row, own, found.results)
         by_share.narrow_at_last(groups, row, own, found.results)
 
 
@@ -175,7 +180,12 @@ def _narrow_by_steps(
     """
     own = question.take(np.array([row]), len(groups[0][1]))
     without_lattice.narrow_by_jumps(groups, row, own, found.results, found)
-    return seldom and by_share.narrow_further(groups, row, own, found.results)
+    if not seldom:
+        return False
+    left = worst(found.results, own, row)
+    if own.rtol >= USUAL and left > by_share.TWICE:
+        return left <= by_share.FAR  # (what takes longer than a lattice comes after it)
+    return by_share.narrow_further(groups, row, own, found.results)
 
 
 @with_float64

@@ -234,3 +234,26 @@ def test_mixtures_by_lattices_and_by_jumps_agree(seed):
             other = jaxgdp.measure(run, name, adjacency=adjacency, executor="eager", **given)[name]
             assert low <= other.upper * (1.0 + 1e-9) + 1e-300, (name, at)
             assert other.lower <= high * (1.0 + 1e-9) + 1e-300, (name, at)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0, 60.0])
+@pytest.mark.parametrize(
+    "sigma, p, steps", [(0.3, 1e-5, 1), (2.0, 0.1, 1), (0.8, 0.01, 3), (5.0, 1e-3, 40)]
+)
+def test_far_out_is_above_single_steps_and_above_sums_over_jumps(sigma, p, steps, epsilon):
+    given = (np.array([float(x)]) for x in (sigma, p, steps, epsilon))
+    (bound,) = counted_jumps.log_delta_far_out(*given)
+    with mp.workdps(60):
+        # (the larger order of one use, which any number of uses has at least)
+        rest = mpf(p) ** -1 * (mp.exp(mpf(epsilon)) - 1 + mpf(p))
+        mu, v = 1 / mpf(sigma), mp.log(rest)
+        delta = mp.ncdf(mu / 2 - v / mu) - rest * mp.ncdf(-mu / 2 - v / mu)
+        assert bound >= mp.log(p * delta) - mpf(10) ** -12
+        # (what it bounds: the sum over all numbers of jumps)
+        total = mpf(0)
+        for j in range(1, steps + 1):
+            mu = mp.sqrt(j) / sigma
+            weight = mp.binomial(steps, j) * mpf(p) ** j * (1 - mpf(p)) ** (steps - j)
+            near, far = mp.ncdf(mu / 2 - epsilon / mu), mp.ncdf(-mu / 2 - epsilon / mu)
+            total += weight * (near - mp.exp(mpf(epsilon)) * far)
+        assert bound >= mp.log(total) - mpf(10) ** -12

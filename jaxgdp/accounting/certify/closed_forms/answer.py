@@ -29,8 +29,7 @@ def oriented(curve: Curve, adjacency: Adjacency) -> Curve:
     """The curve in the order that an adjacency takes the pair in."""
     if not adjacency.swapped:
         return curve
-    upper, lower = (curve.upper_minus, curve.upper_plus), (curve.lower_minus, curve.lower_plus)
-    return Curve(*upper, *lower, curve.tail_mu, curve.gaussian_part_mu, known=curve.known)
+    return curve.swapped()._replace(known=curve.known)
 
 
 @with_float64
