@@ -5,6 +5,7 @@ A piece bounds the curve between its own thresholds whatever the lattices of oth
 
 from __future__ import annotations
 
+import dataclasses
 from typing import NamedTuple
 
 import jax
@@ -17,7 +18,7 @@ from ...numerics.precision import with_float64
 from ...numerics.shapes import Array, Int
 from ..certify.vertices import Vertices, filled, in_rows, trimmed
 from ..plan import Plan
-from ..question import USUAL, Question
+from ..question import Question
 from ..steer.lattice_choice import choose
 from ..steer.lattice_needs import Side, needs
 from ..steer.lattices import LatticeChoice
@@ -33,6 +34,7 @@ _TOGETHER = 32  # pieces that are composed at once
 _FEW_STEPS = 1e5  # up to which lattices are dense
 _LENGTH = 512  # vertices in a row that is read
 _COARSE, _SIZE = 1e-3, 2**14  # accuracy of lattices of all pieces, and points of a dense one
+_FINE = 2e-4  # … and of single ones at most: there sparse ones take little time, and show more
 # nats between vertices of lattices of all pieces and of a single one, beyond which masses of a
 # block are no more than rounding, and vertices in all at most
 _APART, _MOST_VERTICES = (10.0, 1.0), 2**19
@@ -55,7 +57,7 @@ def served(question: Question, results: dict[str, Bracket], row: int) -> bool:
         results: what is known of it.
         row: the setting's.
     """
-    if question.keep or question.rtol >= USUAL or len(question.asked) != 1:
+    if question.keep or len(question.asked) != 1:
         return False
     quantity = question.asked[0][0]
     if not quantity.of_all_rates:
@@ -81,7 +83,9 @@ class _Run:
     """
 
     def __init__(self, groups: Groups, question: Question, max_size: int):
+        question = dataclasses.replace(question, rtol=min(question.rtol, _FINE))
         self.question, self.max_size = question, max_size
+        self.latest: dict[_Place, LatticeChoice] = {}  # of pieces that were composed finely
         rates, parts = question.rates(1), EAGER.parts(groups)
         groups = collapse_gaussians(groups)
         self.batch = Batch(groups, question, rates, parts, np.zeros(1), EAGER)
@@ -121,9 +125,14 @@ class _Run:
         return found
 
     def fine(self, place: _Place, detail: float) -> tuple[Vertices, ...]:
-        """One piece, so many times as fine as foreseen, from above and from below."""
+        """One piece, so many times as fine as foreseen, from above and from below; nothing where
+        that is the lattice it had.
+        """
         some = np.array([place.piece])
         lattice = self._lattice(place.side, some, self.question.rtol, detail, self.max_size)
+        if self.latest.get(place) == lattice:
+            return ()
+        self.latest[place] = lattice
         return self._half(place.side, some, lattice)
 
     def _plan(self, side: int, pieces: Int[np.ndarray, " pieces"]) -> Plan:
@@ -241,7 +250,8 @@ def _next(
 
 def _compose(run: _Run, units: list, place: _Place, detail: float) -> None:
     """Put a finer piece in the place of a coarser one."""
-    for old, new in zip(units[place.side], run.fine(place, detail), strict=True):
+    # (as many as there are: none where nothing is new)
+    for old, new in zip(units[place.side], run.fine(place, detail), strict=False):
         if np.isfinite(run.largest(new)):  # (else it says nothing)
             old[place.piece] = new
 

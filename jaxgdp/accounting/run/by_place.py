@@ -48,6 +48,14 @@ def _places(
     return found
 
 
+def served(question: Question) -> bool:
+    """Whether every number asked for is read off at one threshold that may be known."""
+    return all(
+        quantity.threshold is not None or (quantity.unit == "nats" and quantity.locate is not None)
+        for quantity, _ in question.asked
+    )
+
+
 def new_places(
     question: Question, results: Mapping[str, Bracket], before: Mapping[str, Bracket], number: int
 ) -> Bool[np.ndarray, " settings"]:

@@ -37,7 +37,7 @@ _TIMES_AT_LAST, _LEFT_AT_LAST = 2.0, 4.5
 # … as long as twice as many points leave so much of a width at most, as they do but for rounding
 _HELPS_AT_LAST = 0.4
 # width over the width promised up to which twice as many points may do, and four times as many
-TWICE, _FOUR_TIMES = 3.0, 10.0
+TWICE, _FOUR_TIMES = 2.3, 10.0
 # the noise up to which lattices do more than many times as many points, and the work of the last
 # curve at the usual accuracy; how many times as many points it has at most
 _NOISE_OF_LATTICES, _MOST_WORK_USUAL, _MOST_MORE = 0.25, 6e9, 8
@@ -265,12 +265,15 @@ def _narrowed(
         points //= 2
     if finer == 1 and not looks.at_few_points():
         return looks.curve
-    helps = _HELPS if times == 1.0 else _HELPS_AT_LAST
+    helps, left = _HELPS if times == 1.0 else _HELPS_AT_LAST, worst(results, own, at)
     for look in range(_LOOKS):
         if look and seldom_sampled.work(run, points) > most:
             break
-        left = looks.look(points, looks.faint())
+        before, left = left, looks.look(points, looks.faint())
         if left <= 1.0 or left > _far(own) or looks.stuck(helps):
+            break
+        # (what other means know of one side may be what is left)
+        if least == 1 and finer > 1 and left > helps * before:
             break
         more = looks.more()
         if more > 2 and finer == 1 and least == 1 and not own.keep and _lattices_first(run):

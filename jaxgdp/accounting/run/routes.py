@@ -143,7 +143,7 @@ def _by_steps(
     by_place.narrow(groups, question, found.results, told, max_size, executor)
     for row in map(int, np.flatnonzero(told)):
         own = question.take(np.array([row]), number)
-        if own.rtol >= USUAL:
+        if own.rtol >= USUAL and by_place.served(own):
             by_share.narrow_further(groups, row, own, found.results)
         by_share.narrow_at_last(groups, row, own, found.results)
 
@@ -183,7 +183,7 @@ def _narrow_by_steps(
     if not seldom:
         return False
     left = worst(found.results, own, row)
-    if own.rtol >= USUAL and left > by_share.TWICE:
+    if own.rtol >= USUAL and left > by_share.TWICE and by_place.served(own):
         return left <= by_share.FAR  # (what takes longer than a lattice comes after it)
     return by_share.narrow_further(groups, row, own, found.results)
 
