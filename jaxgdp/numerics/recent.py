@@ -43,6 +43,12 @@ class Recent:
                 self._count(self._kept.popitem(last=False)[1], -1)
         return made
 
+    def shrink(self, most: int) -> None:
+        """Forget the least recently used ones, so that so many bytes are left at most."""
+        with self._lock:
+            while self._kept and self._bytes > most:
+                self._count(self._kept.popitem(last=False)[1], -1)
+
     def _count(self, result: Any, change: int) -> None:
         """One more holder, or one less, of every array in a result."""
         leaves = jax.tree.leaves(result)

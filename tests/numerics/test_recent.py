@@ -117,3 +117,22 @@ def test_threads_that_share_get_the_same():
     for thread in threads:
         thread.join()
     assert all(a is b for a, b in zip(*found, strict=True))
+
+
+def test_shrink_forgets_the_least_recently_used_until_enough_is_free():
+    recent, made = Recent(most=1000), []
+
+    def make(key):
+        return lambda: made.append(key) or np.zeros(10)
+
+    for key in ("a", "b", "c"):
+        recent.get(key, make(key))
+    recent.get("a", make("a"))
+    recent.shrink(160)  # of 240 bytes
+    recent.get("c", make("c"))
+    recent.get("a", make("a"))
+    assert made == ["a", "b", "c"]
+    recent.get("b", make("b"))
+    recent.shrink(0)
+    recent.get("a", make("a"))
+    assert made == ["a", "b", "c", "b", "a"]

@@ -21,6 +21,7 @@ _HUGE = 1e300
 NODES = 32  # nodes of the sums over one block
 _SMALL = 2**21  # entries of tables that are moved to a device
 _MADE = Recent(2**27)  # tables for the next bucket, on the host …
+_FEW = 2**24  # … of which so many bytes stay beside large arrays
 _MOVED = Recent(2**28)  # … and on devices
 # the same beside an accelerator, which has worked long before a table is made again or moved
 _SMALL_THERE, _KEPT_THERE = 2**24, 2**31
@@ -139,6 +140,13 @@ def tables(size: int, frequencies: int, vertices: int, base: int, below: int, ab
     """Tables of a lattice of ``size`` points: ``base`` an octave, so many octaves on each side."""
     key = (size, frequencies, vertices, base, below, above)
     return _MADE.get(key, lambda: _tables(*key))
+
+
+def make_room() -> None:
+    """Forget most tables on the host: what needs memory for large arrays takes longer than to make
+    them again.
+    """
+    _MADE.shrink(_FEW)
 
 
 def _tables(

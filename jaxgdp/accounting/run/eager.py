@@ -15,7 +15,7 @@ import numpy as np
 
 from ...numerics import batching
 from ...numerics.shapes import Array, Bool, Float
-from ..certify import low_frequencies, reading
+from ..certify import frequency_tables, low_frequencies, reading
 from ..certify.curve import gaussian_parts
 from ..plan import Plan
 from ..question import Kind, Rates
@@ -162,6 +162,9 @@ class Eager:
         self, groups: Groups, plans: Plan, reverse: bool, tables: Any, shape: Any, known: Any = None
     ) -> Halves:
         grid = grid_of(shape, tables)
+        if grid.widest >= _ALONE:
+            frequency_tables.make_room()
+            _trim()(0)  # (what others have left)
         with _ALONE_LOCK if grid.widest >= _ALONE else contextlib.nullcontext():
             return self._half(groups, plans, reverse, tables, shape, known)
 
