@@ -44,26 +44,28 @@ def best(tests: list[Test]) -> Vertices:
     return row(np.append(at, at[-1]), rates, used, -np.inf, -np.inf)
 
 
-def far_out(threshold: float, log_delta: float, parts: GaussianParts) -> Curve:
-    """The curve of which only a bound on δ at one threshold is known, for both orders, and its
-    Gaussian parts.
+def far_out(threshold: float, log_delta: tuple[float, float], parts: GaussianParts) -> Curve:
+    """The curve of which only bounds on δ at one threshold are known, and its Gaussian parts.
 
     Args:
         threshold: ε > 0.
-        log_delta: log of a bound on δ(ε).
+        log_delta: log of a bound on δ(ε) of each order, of removing a record first.
         parts: Gaussian parts of the whole.
 
     Method: docs/method/limit.md#counted-jumps
     """
-    # (a vertex far below the others, with next to no FPR: TPR − e^ε·FPR is still the bound)
+    plus, minus, none = padded([*(_last(threshold, bound) for bound in log_delta), best([])])
+    return Curve(plus, minus, none, none, *parts)
+
+
+def _last(threshold: float, log_delta: float) -> Vertices:
+    """A vertex of next to no FPR: TPR − e^ε·FPR is still the bound at its threshold."""
     log_alpha = np.array([log_delta - threshold - _FAR_BELOW])
     log_tpr = np.minimum(np.array([log_delta]) + LOGS, 0.0)
     at, used = np.full(2, threshold), np.ones(1, bool)
     with np.errstate(divide="ignore"):  # (of a bound that says nothing)
         log_beta = log1mexp(log_tpr) - LOGS
-    last = row(at, (log_alpha, log_tpr, log_beta), used, np.inf, -np.inf)
-    above, none = padded([last, best([])])
-    return Curve(above, above, none, none, *parts)
+    return row(at, (log_alpha, log_tpr, log_beta), used, np.inf, -np.inf)
 
 
 def both_sides(

@@ -1,16 +1,20 @@
 """Numbers that are read off at a threshold so far out that nothing is left there: beyond the
-largest loss, or where more steps would have to have the record than ever do."""
+largest loss, where more steps would have to have the record than ever do, or where a sum of losses
+is never as large."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from ...bracket import LEAST
 from ...mechanisms import SubsampledGaussian
 from ...mechanisms.composition import Groups
+from ...numerics.normal import log_ndtr
 from ...numerics.precision import with_float64
-from ...numerics.shapes import Array, Bool
-from ..certify import closed_forms, counted_jumps, jump_sides
+from ...numerics.shapes import Array, Bool, Int
+from ..certify import closed_forms, counted_jumps, jump_sides, truncated_moments
 from ..certify.curve import GaussianParts
 from ..question import Question
 from .batch import known_threshold
@@ -18,7 +22,7 @@ from .executors import EAGER
 from .rows import take
 from .running_brackets import RunningBrackets
 
-_NOTHING = np.log(LEAST)  # log of a δ that counts as nothing
+_NOTHING = float(np.log(LEAST))  # log of a δ that counts as nothing
 
 
 @with_float64
@@ -33,7 +37,7 @@ def narrow(
         found: what is known of it.
         some: the settings that are meant.
 
-    Method: docs/method/limit.md#counted-jumps
+    Method: docs/method/limit.md#never-as-large
     Method: docs/method/reading.md#largest
     """
     number = len(some)
@@ -42,39 +46,79 @@ def narrow(
     if question.keep or not near or len(near) < len(known):
         return np.zeros(number, bool)
     threshold, parts = np.min(near, axis=0), EAGER.parts(groups)
-    log_delta = np.where(
-        _beyond_all(parts, question, threshold), 0.0, _log_delta(groups, threshold)
-    )
-    told = _beyond_all(parts, question, threshold) | (log_delta <= _NOTHING)
-    told &= some & (threshold > 0.0)
+    some = some & (threshold > 0.0)
+    bounds = _log_deltas(groups, question, threshold, parts, some)
+    order = question.adjacency
+    counted = bounds if order.symmetric else bounds[order.swapped :][:1]
+    told = some & np.all(counted <= _NOTHING, axis=0)
     for row in map(int, np.flatnonzero(told)):
         own = question.take(np.array([row]), number)
-        curve = jump_sides.far_out(
-            float(threshold[row]), float(log_delta[row]), GaussianParts(*take(parts, row))
-        )
-        curve = closed_forms.oriented(curve, question.adjacency)
+        # (what is beyond the largest loss is known by that: its bound is as good as any)
+        above, below = (max(float(bound), 2.0 * _NOTHING) for bound in bounds[:, row])
+        at = float(threshold[row])
+        curve = jump_sides.far_out(at, (above, below), GaussianParts(*take(parts, row)))
+        curve = closed_forms.oriented(curve, order)
         found.add(np.array([row]), closed_forms.read([curve], own))
     return told
 
 
-def _beyond_all(parts: GaussianParts, question: Question, threshold: Array) -> Array:
-    """Whether a threshold is beyond the largest loss of the orders that count."""
-    order, beyond = question.adjacency, (parts.largest_plus, parts.largest_minus)
-    counted = beyond if order.symmetric else beyond[order.swapped :][:1]
-    return np.all([threshold >= largest for largest in counted], axis=0)
+def _log_deltas(
+    groups: Groups,
+    question: Question,
+    threshold: Array,
+    parts: GaussianParts,
+    some: Bool[np.ndarray, " settings"],
+) -> Array:
+    """Logs of bounds on δ at a threshold, of both orders, −∞ beyond the largest loss."""
+    runs = _sampled(groups)
+    by_jumps = np.zeros(len(threshold))
+    by_jumps[runs.row] = counted_jumps.log_delta_far_out(
+        runs.sigma, runs.p, runs.steps, threshold[runs.row]
+    )
+    plus = np.where(threshold >= parts.largest_plus, -np.inf, by_jumps)
+    minus = np.where(threshold >= parts.largest_minus, -np.inf, by_jumps)
+    order = question.adjacency
+    if not order.symmetric and order.swapped:
+        return np.stack([plus, minus])
+    # (one order is worth looking at where the other one shows nothing)
+    open_ = some & (plus > _NOTHING) & ((minus <= _NOTHING) | (not order.symmetric))
+    for k in np.flatnonzero(open_[runs.row] & _likely(runs, threshold[runs.row])):
+        row, sigma, p, steps = int(runs.row[k]), *(float(a[k]) for a in runs[1:])
+        at = float(threshold[row])
+        bound = truncated_moments.log_delta(sigma, p, steps, at, _NOTHING)
+        plus[row] = min(float(plus[row]), bound)
+    return np.stack([plus, minus])
 
 
-def _log_delta(groups: Groups, threshold: Array) -> Array:
-    """log of a bound on δ at a threshold, of settings of one sampled Gaussian mechanism; else 0."""
-    components = sum(np.sum(np.asarray(count) > 0.0, axis=-1) for _, count in groups)
-    found = np.zeros(len(threshold))
+class _Runs(NamedTuple):
+    """Settings of one sampled Gaussian mechanism, and their σ, p < 1 and T."""
+
+    row: Int[np.ndarray, " runs"]
+    sigma: Array
+    p: Array
+    steps: Array
+
+
+def _sampled(groups: Groups) -> _Runs:
+    components = np.asarray(sum(np.sum(count > 0.0, axis=-1) for _, count in groups))
+    alone = (components == 1)[:, None]
+    row, fields = [np.zeros(0, int)], [np.zeros((3, 0))]
     for mechanism, count in groups:
-        if not isinstance(mechanism, SubsampledGaussian):
-            continue
-        rows, place = np.nonzero((count > 0.0) & (np.asarray(components) == 1)[:, None])
-        sigma, p = (
-            np.broadcast_to(a, count.shape)[rows, place]
-            for a in (mechanism.noise_multiplier, mechanism.sampling_prob)
-        )
-        found[rows] = counted_jumps.log_delta_far_out(sigma, p, count[rows, place], threshold[rows])
-    return found
+        if isinstance(mechanism, SubsampledGaussian):
+            p = np.broadcast_to(mechanism.sampling_prob, count.shape)
+            sigma = np.broadcast_to(mechanism.noise_multiplier, count.shape)
+            sampled = (count > 0.0) & alone & (p < 1.0)
+            row.append(np.nonzero(sampled)[0])
+            fields.append(np.stack([sigma[sampled], p[sampled], count[sampled]]))
+    sigma, p, steps = np.concatenate(fields, axis=-1)
+    return _Runs(np.concatenate(row), sigma, p, steps)
+
+
+def _likely(runs: _Runs, threshold: Array) -> Bool[np.ndarray, " runs"]:
+    """Whether no single step is likely to be as large, so that it is worth looking at all of
+    them.
+    """
+    _, sigma, p, steps = runs
+    with np.errstate(all="ignore"):
+        z = sigma * (np.log(np.expm1(np.minimum(threshold, 700.0)) + p) - np.log(p)) + 0.5 / sigma
+        return np.log(p) + np.log(steps) + log_ndtr(1.0 / sigma - z) <= _NOTHING

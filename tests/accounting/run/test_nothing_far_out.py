@@ -20,6 +20,11 @@ NOTHING = [
     (8.2, 5.7e-7, 661, 310.0, "add_remove"),
     (2.1, 2e-8, 145040, 40.0, "add"),
     (16.0, 1.2e-9, 769174, 1.48, "add"),
+    # (not for want of jumps: sums of losses are never as large)
+    (4.39, 1.12e-9, 115386393, 0.702, "add_remove"),
+    (3.69, 2.48e-5, 712353, 3.457, "remove"),
+    (13.03, 0.005, 37, 0.674, "remove"),
+    (2.53, 2.53e-8, 979680174, 18.56, "remove"),
 ]
 
 
@@ -49,7 +54,7 @@ def test_delta_far_out_of_some_settings_leaves_others_as_they_are():
 
 def test_curve_far_out_holds_its_bound_from_the_threshold_on_and_nothing_before():
     parts = GaussianParts(np.asarray(np.inf), np.asarray(0.0))
-    curve = jump_sides.far_out(3.0, -800.0, parts)
+    curve = jump_sides.far_out(3.0, (-800.0, -900.0), parts)
     for epsilon, most in ((2.9, 1.0), (3.0, 1e-300), (7.0, 1e-300)):
         question = Question(1e-3, 1e-10, Adjacency.ADD_REMOVE, ((REGISTRY["delta"], epsilon),))
         upper = closed_forms.read([curve], question)["delta"].upper[0]
@@ -58,7 +63,7 @@ def test_curve_far_out_holds_its_bound_from_the_threshold_on_and_nothing_before(
 
 def test_curve_in_the_other_order_keeps_its_largest_losses():
     parts = GaussianParts(np.asarray(np.inf), np.asarray(0.0), np.inf, 0.25)
-    curve = closed_forms.oriented(jump_sides.far_out(9.0, 0.0, parts), Adjacency.ADD)
+    curve = closed_forms.oriented(jump_sides.far_out(9.0, (0.0, 0.0), parts), Adjacency.ADD)
     assert (curve.largest_plus, curve.largest_minus) == (0.25, np.inf)
     question = Question(1e-3, 1e-10, Adjacency.ADD, ((REGISTRY["delta"], 0.25),))
     assert closed_forms.read([curve], question)["delta"].upper[0] == 0.0
