@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxgdp
-from jaxgdp.accounting.run import background, batch, blocks, executors
+from jaxgdp.accounting.run import background, batch, blocks, devices, executors
 
 
 @pytest.fixture
@@ -81,7 +81,8 @@ def test_expectations_add_up():
     assert background.expected() == background.Expectation()
 
 
-def test_blocks_cover_a_batch_and_expect_the_rest():
+def test_blocks_cover_a_batch_and_expect_the_rest(monkeypatch):
+    monkeypatch.setattr(devices, "chunks_of_each", lambda: 1)  # (of an accelerator there are more)
     groups = jaxgdp.dpsgd(np.linspace(1.0, 2.0, 4500), 0.01, 2000).stacked()
     seen, after = [], []
     for rows in blocks.in_blocks(groups, executors.EAGER):
@@ -92,6 +93,8 @@ def test_blocks_cover_a_batch_and_expect_the_rest():
     assert [len(rows) for rows in seen] == [128, 2048, 2324]
     assert background.expected() == background.Expectation()
     assert len(list(blocks.in_blocks(groups, executors.COMPILED))) == 2
+    monkeypatch.setattr(devices, "chunks_of_each", lambda: 4)
+    assert len(list(blocks.in_blocks(groups, executors.COMPILED))) == 1
 
 
 def test_settings_in_blocks_are_what_they_are_in_one(monkeypatch):
