@@ -181,7 +181,39 @@ def dominating(run: Run, finer: float = 1.0, faint: float = 0.0) -> Law:
     plan = Plan.of(run, finer, faint)
     layout, (x, z) = plan.layout(1), plan.points()
     cells = _cells(run, z)
-    x, z, width = x[cells.first : cells.last + 1], cells.z, cells.width
+    one, x = _one_above(run, layout, cells, x[cells.first : cells.last + 1])
+    roundings = Roundings(run.steps, run.p, run.log_never, one.law.error)
+
+    def join(a: _Above, b: _Above, terms: int) -> _Above:
+        found = _join(plan, a, b, terms)
+        roundings.add(terms, (a.law.error, b.law.error), found.law.error, a is b)
+        return found
+
+    total = dyadic_sum.by_parts(one, run.steps, join)
+    s, (q,) = total.law.flat()
+    minus, plus, whole = total.minus, total.plus, math.fsum(q)
+    # (where the sum is 0 there is no mass given the record)
+    some = s > 0.0
+    minus += float(np.sum(q[~some]))
+    s, q = s[some], q[some]
+    logs = float(np.max(x)) + abs(run.log_odds) + run.tau * (40.0 + run.tau)
+    each = (_LOG_UNITS * logs + _NODE_UNITS) * UNIT
+    # (points are off by ``each``, and with them the mass of runs with the record)
+    lost = plus / whole + run.steps * math.exp(run.log_odds) * each
+    errors = _apart(run, roundings.error(math.log(whole), lost, total.law.error), each)
+    faint = max(FAINT * math.expm1(run.log_never), LOST)
+    with np.errstate(divide="ignore"):
+        log_q = np.log(q)
+        room = (1.0 + 1e-9) * (1.0 + total.law.error)
+        ends = min(np.log(minus * room + LOST), 0.0), np.log(plus * room + faint)
+    return Law(s, log_q - s, log_q + np.log(-np.expm1(-s)), *map(float, ends), *errors)
+
+
+def _one_above(
+    run: Run, layout: dyadic_sum.Layout, cells: _Cells, x: Array
+) -> tuple[_Above, Array]:
+    """One use from above, and its points: ``x`` at the ends of cells, and 0 where that is one."""
+    z, width, odds = cells.z, cells.width, math.exp(run.log_odds)
     gap = -np.expm1(-width * run.tau)[:, None]
     # (Q-masses at a cell's ends: those of P times e^x)
     part = width[:, None] * _NODES
@@ -194,7 +226,6 @@ def dominating(run: Run, finer: float = 1.0, faint: float = 0.0) -> Law:
     units = cells.units
     # what lies above the points goes to both infinities, and below the first one to it and 0, where
     # that is a point
-    odds = math.exp(run.log_odds)
     low, below = _tail(-z[0]), odds * _tail(-z[0], -run.tau)
     minus = _tail(z[-1])
     plus = minus + odds * _tail(z[-1], run.tau)
@@ -209,31 +240,7 @@ def dominating(run: Run, finer: float = 1.0, faint: float = 0.0) -> Law:
         minus += low * -math.expm1(-x[0])
         units += NORMAL_TAIL * (low + below) / q[0]
     start = dyadic_sum.spread(layout, np.asarray(x), q[None], units * UNIT, 0.0)
-    roundings = Roundings(run.steps, run.p, run.log_never, start.error)
-
-    def join(a: _Above, b: _Above, terms: int) -> _Above:
-        found = _join(plan, a, b, terms)
-        roundings.add(terms, (a.law.error, b.law.error), found.law.error, a is b)
-        return found
-
-    total = dyadic_sum.by_parts(_Above(start, minus, plus), run.steps, join)
-    s, (q,) = total.law.flat()
-    minus, plus, whole = total.minus, total.plus, math.fsum(q)
-    # (where the sum is 0 there is no mass given the record)
-    some = s > 0.0
-    minus += float(np.sum(q[~some]))
-    s, q = s[some], q[some]
-    logs = float(np.max(x)) + abs(run.log_odds) + run.tau * (40.0 + run.tau)
-    each = (_LOG_UNITS * logs + _NODE_UNITS) * UNIT
-    # (points are off by ``each``, and with them the mass of runs with the record)
-    lost = plus / whole + run.steps * odds * each
-    errors = _apart(run, roundings.error(math.log(whole), lost, total.law.error), each)
-    faint = max(FAINT * math.expm1(run.log_never), LOST)
-    with np.errstate(divide="ignore"):
-        log_q = np.log(q)
-        room = (1.0 + 1e-9) * (1.0 + total.law.error)
-        ends = min(np.log(minus * room + LOST), 0.0), np.log(plus * room + faint)
-    return Law(s, log_q - s, log_q + np.log(-np.expm1(-s)), *map(float, ends), *errors)
+    return _Above(start, minus, plus), x
 
 
 def _join(plan: Plan, a: _Above, b: _Above, terms: int) -> _Above:
