@@ -71,22 +71,7 @@ def answer(
         found.put(rows, by_share.answer(groups, rows, question.take(rows, number)))
         left[rows] = _wide(found, question, rows) & (not question.keep)
     _by_far_shifts(groups, question, found, far, left)
-    rows = np.flatnonzero((long.hopeless if question.keep else long.tried) & left)
-    if len(rows):
-        own = question.take(rows, number)
-        found.put(rows, without_lattice.answer(groups, rows, own, long.briefly[rows]))
-        left[rows] = _wide(found, question, rows)
-        if question.rtol < USUAL:
-            by_place.narrow(
-                groups,
-                question,
-                found.results,
-                left & long.hopeless,
-                max_size,
-                executor,
-                found_only=True,
-            )
-        left[rows] &= ~long.hopeless[rows]
+    _by_moments(groups, question, found, long, left, max_size, executor)
     _by_pieces(groups, question, found, left, left | long.hopeless, max_size)
     some = jumps | helped
     _by_steps(groups, question, found, some, seldom, left, max_size, executor)
@@ -97,6 +82,28 @@ def answer(
         so_far = found.of(others, part[1])
         found.put(others, _by_lattices(*part, progress, max_size, executor, so_far))
     return found.answer()
+
+
+def _by_moments(
+    groups: tuple,
+    question: Question,
+    found: RunningBrackets,
+    long: without_lattice.Long,
+    left: Array,
+    max_size: int,
+    executor: Executor | None,
+) -> None:
+    """Put brackets of long runs by their moments, and mark those that are left, in place."""
+    rows = np.flatnonzero((long.hopeless if question.keep else long.tried) & left)
+    if len(rows) == 0:
+        return
+    own = question.take(rows, len(left))
+    found.put(rows, without_lattice.answer(groups, rows, own, long.briefly[rows]))
+    left[rows] = _wide(found, question, rows)
+    if question.rtol < USUAL:
+        some = np.asarray(left & long.hopeless)
+        by_place.narrow(groups, question, found.results, some, max_size, executor, found_only=True)
+    left[rows] &= ~long.hopeless[rows]
 
 
 def _by_pieces(
