@@ -24,6 +24,7 @@ from ..steer.lattice_choice import choose, choose_each
 from ..steer.lattices import LatticeChoice, Lattices
 from ..steer.refinement import (
     DONE,
+    PIECES,
     PLAN,
     CurveTask,
     Decision,
@@ -56,6 +57,7 @@ _FIRST_SHARE = 0.1  # of them, that every first pass may have
 # lattice points of a first pass over a whole curve that only tells where quantities are read off
 _SCOUT = 2**22
 _MANY_STEPS = 1e4  # from which on sparse lattices about a place are tried
+_NEAR = 10.0  # width over the width promised, of what is known of a place
 # part of the other order's value from which on an order may be the worse one
 _DECIDES = 0.9
 
@@ -522,7 +524,8 @@ class Engine:
         i = task.setting
         if isinstance(task, PointTask):
             wide = decision.action == DONE and excess[task.quantity] > 1.0
-            return self._whole_curve_again(i) if wide else []
+            in_vain = excess[task.quantity] <= _NEAR and self._of_many_tilts(i)
+            return self._whole_curve_again(i) if wide and not in_vain else []
         if task.tries > 0 or self.question.keep:
             return []
         own = [q for q, own in enumerate(self.at_threshold) if own]
@@ -530,6 +533,13 @@ class Engine:
         if not found and np.any(excess > 1.0) and i in self.scouted:
             return self._whole_curve_again(i)
         return found
+
+    def _of_many_tilts(self, setting: int) -> bool:
+        """Whether the whole curve of a setting has as many tilts as there may be: what is known of
+        a place already, by whatever means, is more than lattices of all of them show.
+        """
+        scouted = self.scouted.get(setting)
+        return scouted is not None and scouted.pieces == PIECES[-1]
 
     def _whole_curve_again(self, setting: int) -> list[Task]:
         """The whole curve of a setting whose thresholds were not enough, unless it was composed as

@@ -24,6 +24,7 @@ LONGEST_PIECE = 12.0  # standard deviations one tilt serves at most
 _MAX_NEG_LOG_DENSITY = 24.5
 _FEW_STEPS = 1000.0  # up to which their number does not matter
 _TRIES, _FEW_TRIES = 6, 2  # lattices for one task, at most
+_MORE_DENSE = 2  # … more, about one threshold, where sparse ones showed nothing
 _VACUOUS = 0.3  # relative width of a bracket that says next to nothing
 _STEPS = 12  # towards more detail, before there is said to be no finer lattice
 # part of a threshold beyond which a step counts as a jump: in the first pass, in the second one, …
@@ -298,14 +299,19 @@ def refine(task: Task, found: PassResult, rules: Rules, choice: Choice) -> Decis
         return Decision(better, RUN, "wider than asked: a finer lattice")
     # (what is known by other means may be narrow while sparse lattices show nothing)
     if sparse and excess >= task.excess and not task.dense:
-        fresh = dataclasses.replace(after, dense=True, detail=1.0)
-        if (better := finer(fresh, lattice, 1.0, choice)) is not None:
+        if (better := finer(_on_dense_lattices(after), lattice, 1.0, choice)) is not None:
             return Decision(better, RUN, "sparse lattices showed nothing: a dense one")
     if (sparse or isinstance(task, PointTask)) and can_weaken and after.tries < _most_tries(rules):
         why = "no finer lattice: a gentler tilt"
         return Decision(_with_gentler_tilt(after, found.several), PLAN, why)
     more = _in_more_pieces(after, lattice, rules) if isinstance(after, CurveTask) else None
     return more or Decision(after, DONE, "nothing left to try")
+
+
+def _on_dense_lattices(task: Task) -> Task:
+    """The task on dense lattices alone; about one threshold sparse ones took no time."""
+    dense = dataclasses.replace(task, dense=True, detail=1.0)
+    return dataclasses.replace(dense, stalled=0) if isinstance(task, PointTask) else dense
 
 
 def _at_its_limit(task: PointTask) -> bool:
@@ -351,11 +357,12 @@ def _on_finer_lattice(
         return None
     tried = task.tries - max(task.window_moves - _MOST_MOVES, 0)
     tried -= task.gentler_tilts if rules.tight and focused else 0
+    tried -= _MORE_DENSE if rules.tight and focused and task.dense else 0
     if tried >= _most_tries(rules):
         return None
     nothing = found.excess * rules.rtol > _VACUOUS
     if (sparse and stuck or found.mixed) and nothing and not task.dense:
-        return finer(dataclasses.replace(task, dense=True, detail=1.0), lattice, 1.0, choice)
+        return finer(_on_dense_lattices(task), lattice, 1.0, choice)
     more = 8.0 if stuck else float(np.clip(np.sqrt(found.excess / 0.8), 1.3, 4.0))
     return finer(task, lattice, more, choice)
 
