@@ -112,6 +112,15 @@ def _normalise(
     )
 
 
+def weights_of(
+    mass: Float[Array, " points"], units: Float[Array, " points"], gap: Float[Array, " points"]
+) -> Weights:
+    """Masses at exact places, each known to so many units of itself, over their sum; ``gap``:
+    lattice points between neighbours.
+    """
+    return _normalise(mass, units, 0.0 * units, gap, xp.zeros(()))
+
+
 class _Total(NamedTuple):
     """What is known of the sum of masses that are parts of a law of total 1.
 

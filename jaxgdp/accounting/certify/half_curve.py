@@ -83,13 +83,15 @@ def half_curve(
             they were worked out before.
 
     Method: docs/method/blocks.md#halves
+    Method: docs/method/frequencies.md#blur
     """
     place = placement(plan, grid)
     steps, sums = (step(groups, plan, grid, reverse), None) if known is None else known
     dominating, *attack, shift = _compose(steps, sums, count, plan, grid, place)
     above = dominating_vertices(dominating, plan, place, steps.log_not_at_infinity)
     log_certain = safe_log(-xp.expm1(steps.log_not_certain)) - CURVE_END
-    below = attack_vertices(*attack, plan, place, shift / grid.block, log_certain)
+    wide = plan if steps.more is None else _wider(plan)
+    below = attack_vertices(*attack, wide, place, shift / grid.block, log_certain)
     if not has_curve_end(groups):
         below = below._replace(top=None, log_infinity_mass=None)
     ended = lambda v: with_curve_end(v, groups, steps.log_infinity_mass, reverse)
@@ -103,6 +105,13 @@ def half_curve(
     return BareHalf(ended(above), below, ended(found))
 
 
+def _wider(plan: Plan) -> Plan:
+    """With more of the window: labels far above their losses have their own tilt elsewhere."""
+    low, room = plan.cut_low, 2.0 * plan.spread
+    low = xp.where(low > 0.0, xp.maximum(low - room, 0.5 * low), low)
+    return plan._replace(cut_low=low, cut_high=plan.cut_high + room)
+
+
 def _compose(
     steps: Steps,
     sums: Sums | None,
@@ -113,10 +122,13 @@ def _compose(
 ) -> _ComposedLaws:
     """Self-composition of all three laws."""
     laws, centre, h = steps.laws, steps.centre, place.h
+    loss_mean = xp.sum(count * plan.centre) / h
+    if steps.more is not None:
+        count = xp.append(count, steps.more)
     base = xp.sum(count * centre)
     # the labels' mean differs from the loss's: move the attack's window by as much
     label_mean = xp.sum(count * (laws.attack_p.weight @ grid.offset + centre))
-    shift = xp.round(label_mean - xp.sum(count * plan.centre) / h)
+    shift = xp.round(label_mean - loss_mean)
     tilts = xp.stack([plan.tilt, plan.tilt, plan.tilt - 1.0])
     shifts = xp.stack([xp.zeros(()), shift, shift])
 

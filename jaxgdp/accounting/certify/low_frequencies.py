@@ -164,61 +164,89 @@ def _sizes(w: Float[Array, "components points"], t: Tables) -> tuple[int, int, i
 
 
 class _Octaves(NamedTuple):
-    """Points of a step by octaves.
+    """By how much less sums over octaves are than their masses, at every frequency about a probe,
+    at least, of shape (components, probes).
 
     Attributes:
-        less: by how much less the sum over an octave is, at every frequency about a probe, than its
-            mass, at least, of shape (components, octaves, probes).
-        outside: 1 for octaves that are too far for Taylor about a probe, else 0, of shape (octaves,
-            probes).
+        far: of those that are too far for Taylor about a probe.
+        every: of all.
     """
 
-    less: Float[Array, "components octaves probes"]
-    outside: Float[Array, "octaves probes"]
+    far: Float[Array, "components probes"]
+    every: Float[Array, "components probes"]
 
 
-def _octaves(w: Float[Array, "components points"], t: Tables) -> _Octaves:
-    """What the points of each octave have, which are equally far apart.
+def _octaves(w: Float[np.ndarray, "components points"], t: Tables) -> _Octaves:
+    """What the points of each octave have, which are equally far apart, and those of two next to
+    each other, on both sides.
 
     Method: docs/method/frequencies.md#sparse
     """
     left, right, each = _sizes(w, t)
     # (the last octave to the right has one point less)
-    first = w[:, : left * each].reshape(w.shape[0], left, each)[:, ::-1]
-    last = xp.pad(w[:, w.shape[-1] - right * each + 1 :], ((0, 0), (0, 1)))
-    rows = xp.concatenate([first, last.reshape(w.shape[0], right, each)], axis=1)
-    apart = xp.concatenate([2.0 ** xp.arange(1.0, n + 1.0) for n in (left, right)])
-    variation = xp.sum(xp.abs(xp.diff(rows, axis=-1, prepend=0.0, append=0.0)), axis=-1)
-    sums = variation[:, :, None] * xp.concatenate([t.octave_left, t.octave_right])
-    mass, share = _of_moments(rows, apart[:, None] * (each * t.edge))
-    less = (1.0 - _ROOM) * mass[:, :, None] - xp.minimum(sums, mass[:, :, None] * share)
-    # (the nearest point of each octave is next to twice its points times its spacing)
-    outside = xp.where(each * apart[:, None] * t.probe_width > 2.0, 1.0, 0.0)
-    return _Octaves(xp.maximum(less, 0.0), outside)
+    before = w[:, : left * each].reshape(len(w), left, each)[:, ::-1, ::-1]
+    behind = np.pad(w[:, w.shape[-1] - right * each + 1 :], ((0, 0), (0, 1)))
+    sides = (
+        _less(before, t.octave_left, t),
+        _less(behind.reshape(len(w), right, each), t.octave_right, t),
+    )
+    return _Octaves(*(np.sum(both, axis=0) for both in zip(*sides, strict=True)))
+
+
+def _less(
+    rows: Float[np.ndarray, "components octaves points"],
+    steepest: Float[Array, "octaves probes"],
+    t: Tables,
+) -> _Octaves:
+    """The same of one side, octaves and points of each by their distance."""
+    number, each = rows.shape[1:]
+    apart = np.ldexp(1.0, 1 + np.arange(number))
+    place = apart[:, None] * (each + 1.0 + np.arange(each))
+    # (the nearest point of each octave is next to its points times its spacing)
+    outside = np.where(each * apart[:, None] * np.asarray(t.probe_width) > 2.0, 1.0, 0.0)
+    variation = np.sum(np.abs(np.diff(rows, axis=-1, prepend=0.0, append=0.0)), axis=-1)
+    mass, share = _of_moments(rows, place, t.edge)
+    sums = np.minimum(variation[:, :, None] * steepest, mass[:, :, None] * share)
+    single = np.maximum((1.0 - _ROOM) * mass[:, :, None] - sums, 0.0)
+    two = np.concatenate([rows[:, :-1], rows[:, 1:]], axis=-1)
+    mass, share = _of_moments(two, np.concatenate([place[:-1], place[1:]], axis=-1), t.edge)
+    pair = np.maximum(mass[:, :, None] * (1.0 - _ROOM - share), 0.0)
+    return _Octaves(_best(single * outside, pair * outside[:-1]), _best(single, pair))
+
+
+def _best(
+    single: Float[np.ndarray, "components octaves probes"],
+    pair: Float[np.ndarray, "components pairs probes"],
+) -> Float[np.ndarray, "components probes"]:
+    """The larger sum of octaves of which those next to each other are taken together, or not, from
+    the first or from the second one on.
+    """
+    every = np.sum(single, axis=1)
+    gain = np.maximum(pair - single[:, :-1] - single[:, 1:], 0.0)
+    return every + np.maximum(np.sum(gain[:, ::2], axis=1), np.sum(gain[:, 1::2], axis=1))
 
 
 def _of_moments(
-    rows: Float[Array, "components octaves points"], turn: Float[Array, "octaves edges"]
-) -> tuple[Float[Array, "components octaves"], Float[Array, "components octaves probes"]]:
-    """Masses of octaves, and the part of them that their sums have at most, by two moments about
-    the mean.
-
-    ``turn``: θ times the length of each octave, at the ends of the intervals.
+    rows: Float[np.ndarray, "components octaves points"],
+    place: Float[np.ndarray, "octaves points"],
+    edge: Float[Array, " edges"],
+) -> tuple[Float[np.ndarray, "components octaves"], Float[np.ndarray, "components octaves probes"]]:
+    """Masses, and the part of them that their sums have at most, by two moments about the mean.
 
     Method: docs/method/frequencies.md#sparse
     """
-    points = rows.shape[-1]
-    u = (np.arange(points) - 0.5 * (points - 1)) / points
-    mass = xp.sum(rows, axis=-1)
-    law = rows / xp.where(mass > 0.0, mass, 1.0)[:, :, None]
-    off = u - xp.sum(law * u, axis=-1)[:, :, None]
-    square = xp.sum(law * off**2, axis=-1)
-    fourth = 2.0 * xp.sum(law * off**4, axis=-1) + 6.0 * square**2
+    length = place[:, -1:] - place[:, :1]
+    u = (place - place[:, :1]) / length
+    mass = np.sum(rows, axis=-1)
+    law = rows / np.where(mass > 0.0, mass, 1.0)[:, :, None]
+    off = u - np.sum(law * u, axis=-1)[:, :, None]
+    square = np.sum(law * off**2, axis=-1)
+    fourth = 2.0 * np.sum(law * off**4, axis=-1) + 6.0 * square**2
     low, high = (1.0 - _ROOM) * square - _ROOM, (1.0 + _ROOM) * fourth + _ROOM
-    turn = turn**2
+    turn = (length * np.asarray(edge)) ** 2
     most = 1.0 - low[:, :, None] * turn + high[:, :, None] * turn**2 / 24.0
-    most = xp.maximum(most[:, :, :-1], most[:, :, 1:])
-    return mass, xp.sqrt(xp.maximum(most, 0.0))
+    most = np.maximum(most[:, :, :-1], most[:, :, 1:])
+    return mass, np.sqrt(np.maximum(most, 0.0))
 
 
 def _log_dropped(
@@ -259,8 +287,8 @@ def _by_octaves(
     if not len(rows):
         return bound
     octaves = _octaves(w[rows], t)
-    probed = probed[rows] - np.sum(octaves.less * octaves.outside, axis=1)
-    smooth = 1.0 - _less_about_the_centre(w[rows], t) - np.sum(octaves.less, axis=1)
+    probed = probed[rows] - octaves.far
+    smooth = 1.0 - _less_about_the_centre(w[rows], t) - octaves.every
     less = np.maximum(np.minimum(probed, smooth), 0.0) + DROPPED
     bound[rows] = np.minimum(bound[rows], less)
     return bound

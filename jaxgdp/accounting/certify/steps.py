@@ -13,6 +13,7 @@ from ...numerics.shapes import Array, Bool, Float
 from ...pairs.cells import Cells
 from ...pairs.cells import reverse as reverse_cells
 from ..plan import Plan
+from .blur import Blur, blur, blurred
 from .curve_end import infinity_mass
 from .derivative import dominating_change, fixed_but_for_ends
 from .discretisation import Weights, attack_weights, dominating_weights
@@ -38,6 +39,7 @@ class Steps(NamedTuple):
         log_infinity_mass: log of the mass at +∞ of the composed mechanism, rounded up.
         log_not_certain: log(1 − mass at +∞) of the composition that is attacked.
         centre: where the components are centred, in lattice points, shape (components,).
+        more: uses of what stands behind the components and blurs them, or None (static).
     """
 
     laws: Laws
@@ -45,6 +47,7 @@ class Steps(NamedTuple):
     log_infinity_mass: Float[Array, ""]
     log_not_certain: Float[Array, ""]
     centre: Float[Array, " components"]
+    more: Float[Array, ""] | None = None
 
 
 class _Infinity(NamedTuple):
@@ -116,7 +119,15 @@ def step(
         laws.append(mine)
     log_infinity_mass = infinity_mass(own, xp.concatenate(masses), uses(groups))
     stacked = laws[0] if len(laws) == 1 else jax.tree.map(lambda *x: xp.concatenate(x), *laws)
-    return Steps(stacked, on_lattice, log_infinity_mass, attacked, centre)
+    found = Steps(stacked, on_lattice, log_infinity_mass, attacked, centre)
+    return found if moving or not blurred(grid) else _with_blur(found, blur(plan, offset, gap, h))
+
+
+def _with_blur(steps: Steps, found: Blur) -> Steps:
+    """The steps, and what blurs them behind them."""
+    behind = Laws(found.dominating, found.attack_p, found.attack_q)
+    laws = jax.tree.map(lambda a, b: xp.concatenate([a, xp.stack([b])]), steps.laws, behind)
+    return steps._replace(laws=laws, centre=xp.append(steps.centre, 0.0), more=found.uses)
 
 
 def _component(

@@ -57,7 +57,8 @@ _MENU = (
     _Shape(8192, 2048, 3.0, 48, 3, 15),
 )
 # … and for steps that reach far beyond what most of them show, beyond the usual accuracy
-_FAR = (_Shape(64, 512, 1.25, 40, 3, 18, fewest=1e5),)
+_FAR = (_Shape(64, 512, 1.25, 160, 3, 18, fewest=1e5),)
+_FAR_VERTICES = 2**16  # about one threshold, as what is looked for lies between two of them
 # the smallest ones for first passes over whole curves, which get them where the width foreseen is
 # no more than is promised
 _LEAN = (
@@ -251,6 +252,8 @@ def _sparse(need: Needs, detail: float, rtol: float, pieces: int) -> LatticeChoi
             and need.base * min(denser, 16.0 if need.focused else 6.0) <= base
             and _reaches(need, shape, base, size, pieces)
         ):
+            if need.focused and shape in _FAR:
+                vertices = max(vertices, _FAR_VERTICES)
             return LatticeChoice("sparse", vertices, frequencies, size, base, short, long, pieces)
     return None
 
