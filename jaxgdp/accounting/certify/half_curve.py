@@ -28,6 +28,7 @@ from .vertices import Vertices
 # components from which on NumPy composes one law after the other: side by side, what it lays by for
 # each takes hundreds of MiB
 _MANY_COMPONENTS = 256
+_MANY_POINTS = 2**20  # … and points of all their lattices
 
 
 class Half(NamedTuple):
@@ -138,7 +139,8 @@ def _compose(
         return grid.compose(weights, count, window, plan, centre, shift, sums).sound()
 
     of_each = (tilts, shifts, *([] if sums is None else [sums]))
-    if count.shape[0] > _MANY_COMPONENTS and not xp.is_jax(count):
+    large = count.shape[0] > _MANY_COMPONENTS or count.shape[0] * grid.widest >= _MANY_POINTS
+    if large and not xp.is_jax(count):
         rows = (jax.tree.map(lambda x: x[i], of_each) for i in range(len(laws)))  # noqa: B023
         return _ComposedLaws(*map(lambda law, row: run(law, *row), laws, rows), shift)
     stacked = jax.tree.map(lambda *x: xp.stack(x), *laws)
