@@ -30,7 +30,7 @@ from .running_brackets import worst
 
 _WEAK, _FAR = 40.0, 6000.0  # μ between which a curve takes so many tilts, and not more
 _MOST_TILTS = 1024
-_TOGETHER = 32  # pieces that are composed at once
+_TOGETHER = 8  # pieces that are composed at once
 _FEW_STEPS = 1e5  # up to which lattices are dense
 _LENGTH = 512  # vertices in a row that is read
 _COARSE, _SIZE = 1e-3, 2**14  # accuracy of lattices of all pieces, and points of a dense one

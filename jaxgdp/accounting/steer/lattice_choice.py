@@ -58,6 +58,7 @@ _MENU = (
 )
 # … and for steps that reach far beyond what most of them show, beyond the usual accuracy
 _FAR = (_Shape(64, 512, 1.25, 160, 3, 18, fewest=1e5),)
+_FAR_PIECES = 8  # at most, as each has three laws of many points
 _FAR_VERTICES = 2**16  # about one threshold, as what is looked for lies between two of them
 # the smallest ones for first passes over whole curves, which get them where the width foreseen is
 # no more than is promised
@@ -236,7 +237,7 @@ def _sparse(need: Needs, detail: float, rtol: float, pieces: int) -> LatticeChoi
     N costs nothing, so it is rounded up generously where a step then still fits."""
     roundings = (_BLOCK, 2), (4, 4), (4, 2)
     most = _most_vertices("sparse", pieces)
-    menu = _MENU + _FAR if sharper(rtol) else _MENU
+    menu = _MENU + _FAR if sharper(rtol) and pieces <= _FAR_PIECES else _MENU
     tries = itertools.product(_demands(need, detail, rtol), menu, roundings)
     for ((finer, denser), extra), shape, (block, factor) in tries:
         frequencies, vertices, room, base, short, long, fewest = shape
