@@ -163,9 +163,8 @@ def weakness(groups: tuple) -> Weakness:
         middle = -composed(loss, np.array([0.5])).value[0]
         return xp.stack([middle, composed(loss, np.array([1.0])).mean[0]])
 
-    components = max(sum(count.shape[-1] for _, count in groups), 1)
     with np.errstate(all="ignore"):
-        middle, end = batching.run(depths, (groups,), max(_QUADRATURES // components, 1)).T
+        middle, end = batching.run(depths, (groups,), _QUADRATURES).T
         length = np.sqrt(2.0 * end) - np.sqrt(2.0 * middle)
     weak = middle > _WEAK
     return Weakness(weak, middle > _FAR, weak & (length > _LONG))
