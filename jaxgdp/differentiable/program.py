@@ -105,6 +105,14 @@ def _stacked(rows: Sequence[PyTree]) -> PyTree:
     return jax.tree.map(lambda *a: xp.stack(a), *rows)
 
 
+def _tables_of_both(tables: tuple[Tables | None, Tables | None]) -> Tables | None:
+    """Tables of both half-curves stacked, without what is known of each octave, of which the two
+    sides of one step have different numbers, and which NumPy alone asks; None if they are dense.
+    """
+    own = [t._replace(octave_left=None, octave_right=None) for t in tables if t is not None]
+    return _stacked(own) if own else None
+
+
 def _plans(groups: Groups, rates: Rates, form: Form) -> Plan:
     """Plans of both half-curves (leading axes: side, piece), constants for every derivative."""
     groups, z_floor, z_delta = jax.tree.map(
@@ -153,9 +161,7 @@ def _halves(groups: Groups, rates: Rates, form: Form, bare: bool) -> tuple[PyTre
     form = form._replace(name="", adjacency=Adjacency.ADD_REMOVE)
     if traced(groups, rates):
         tables = _grids(form.chosen)[1]
-        return _compiled_halves(
-            groups, rates, None if tables[0] is None else _stacked(tables), form=form, bare=bare
-        )
+        return _compiled_halves(groups, rates, _tables_of_both(tables), form=form, bare=bare)
     shapes, tables = form.chosen.grids()
     plans, pieces, sides = _plans(groups, rates, form), range(form.chosen.pieces), []
     for side, reverse in enumerate(np.array([False, True])):
@@ -231,7 +237,7 @@ def _pull(groups: Groups, plans: Plan, touch: Tangency, form: Form) -> Groups:
     reverse = np.array([False, True])
     if traced(plans, touch) and shapes[0] == shapes[1]:
         side = lambda of: at(shapes[0], *of)
-        rows = (None if tables[0] is None else _stacked(tables)), reverse, plans, touch.log_weight
+        rows = _tables_of_both(tables), reverse, plans, touch.log_weight
         return jax.tree.map(lambda a: jnp.sum(a, axis=0), jax.lax.map(side, rows))
     sides = zip(shapes, tables, reverse, _rows(plans), touch.log_weight, strict=True)
     return functools.reduce(_sum, [at(*side) for side in sides])

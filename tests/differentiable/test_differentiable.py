@@ -276,7 +276,7 @@ def test_documentation_lists_the_declared_fields():
     documented = {kind: tuple(words(fields)) for kinds, fields in rows for kind in words(kinds)}
     kinds = [
         kind
-        for kind in vars(m).values()
+        for kind in (getattr(m, name) for name in m.__all__)
         if isinstance(kind, type) and issubclass(kind, m.Mechanism)
     ]
     assert documented == {

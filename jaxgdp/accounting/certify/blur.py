@@ -38,7 +38,9 @@ class Blur(NamedTuple):
 
 def blurred(grid: Grid) -> bool:
     """Whether sums on a lattice have them."""
-    return isinstance(grid, Sparse) and grid.tables.octave_right.shape[0] >= _FAR
+    if not isinstance(grid, Sparse) or grid.tables.octave_right is None:
+        return False
+    return grid.tables.octave_right.shape[0] >= _FAR
 
 
 def blur(

@@ -49,7 +49,7 @@ class Tables(NamedTuple):
         edge: ends of the probed intervals, in radians per lattice point, shape (probes + 1,).
         octave_left, octave_right: the largest 1/(2·sin(θs/2)) on each interval, s being how far
             apart points of an octave are, from the next to the farthest one, shapes (octaves,
-            probes); huge where θs reaches 2π.
+            probes); huge where θs reaches 2π. None where both sides of a step are one array.
         node, node_weight: nodes and weights for sums over i = 0 … block − 1.
         node_cos, node_sin: cos and sin of 2π·k·node/N, shape (nodes, K).
     """
