@@ -33,6 +33,9 @@ from .rows import chunks, joined, take
 _READ_TOGETHER = 2**14
 # chunks of a compiled program that NumPy works on at once, of sparse lattices
 _EAGER_CHUNKS = 4
+# points of an octave beyond which a program takes minutes to compile, as every 64 of them are
+# summed by operations of their own
+_LONGEST_OCTAVE = 256
 # components of a single setting from which on a thread for each side pays
 _MANY_COMPONENTS = 256
 
@@ -178,6 +181,8 @@ def _read(batch: Batch, reader: _Reader, parts: list[_Part], found: list[list[_R
 def _compile_halves_beside(batch: Batch, one: Pass) -> None:
     """Begin to compile what composes the halves of a pass by NumPy, if that is worth it."""
     if one.executor is not EAGER or not one.lattices.compiled:
+        return
+    if max(lattice.base for lattice in one.lattices) > _LONGEST_OCTAVE:
         return
 
     def compose_once() -> None:
