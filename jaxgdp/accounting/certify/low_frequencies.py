@@ -30,6 +30,7 @@ from .trig_tables import Octaves
 from .truncation import escaped_mass
 
 _ROOM = 1e-9  # part of a mass that sums of some thousand of them may be off by, and more
+_OFF = 1e-12  # the same of what is about the centre, which is nearly all
 _NEXT_TO_1 = 1.0 - 2e-4  # bound on |φ| that is not small enough for some hundred thousand steps
 _STEEPEST = 30.0  # largest decay over one block that the nodes resolve to the last digit
 
@@ -154,7 +155,8 @@ def _less_about_the_centre(
     level = xp.where(peak, xp.minimum(inner, beside), inner)
     variation = xp.sum(xp.abs(xp.diff(level, axis=-1, prepend=0.0, append=0.0)), axis=-1)
     whole, cut = xp.sum(inner, axis=-1), xp.sum(inner - level, axis=-1)
-    return xp.maximum((whole - cut)[:, None] - variation[:, None] * t.beyond, 0.0)
+    level_mass, sums = (1.0 - _OFF) * (whole - cut), (1.0 + _OFF) * variation
+    return xp.maximum(level_mass[:, None] - sums[:, None] * t.beyond, 0.0)
 
 
 def _sizes(w: Float[Array, "components points"], t: Tables) -> tuple[int, int, int]:
