@@ -14,6 +14,7 @@ from ...mechanisms.base import Mechanism
 from ...numerics import batching
 from ...numerics import namespace as xp
 from ...numerics.shapes import Array, Bool, Float
+from ..certify import closed_forms
 from ..certify.counted_jumps import MOST_JUMPS, Jumps, SampledRun
 from ..certify.discrete_pairs import DiscretePair
 from ..certify.normal_curve import Thresholds
@@ -21,7 +22,7 @@ from ..certify.tilted_moments import Parts
 from .cumulants import composed, quadrature
 
 _AT_ONCE = 2**19  # numbers in an array
-_ASKED, _QUADRATURES = 2**14, 64  # components that are asked at once, and laws
+_QUADRATURES = 64  # laws that are worked out at once
 _COARSE = 33  # tilts between which the depth of thresholds is interpolated
 # standard deviations between a threshold that others are close about and the nearest of these, and
 # one of so many that are equally far apart beside them
@@ -126,8 +127,7 @@ def jumps_tell(jumps: Jumps) -> bool:
 def may_be_weak(groups: tuple) -> Bool[np.ndarray, " settings"]:
     """Settings of a batch for which it is worth asking how ``weak`` they are: their closed form
     does not exclude it."""
-    read = xp.vmap(lambda mechanism: mechanism.tail_precision())
-    own = lambda mechanism: batching.run(read, (mechanism,), _ASKED)
+    own = lambda stacked: closed_forms.of_each(lambda m: m.tail_precision(), stacked)
     with np.errstate(all="ignore"):
         bound = sum(np.sum(count * own(mechanism), axis=-1) for mechanism, count in groups)
     return np.asarray(bound >= 8.0 * _WEAK)

@@ -3,6 +3,6 @@ all Gaussian, and one use of a mechanism that knows its curve.
 """
 
 from .answer import answer, oriented, read
-from .find import Found, find
+from .find import Found, find, of_each
 
-__all__ = ["Found", "answer", "find", "oriented", "read"]
+__all__ = ["Found", "answer", "find", "of_each", "oriented", "read"]

@@ -120,7 +120,7 @@ class _Gaussian(NamedTuple):
 def _gaussian(groups: Groups) -> _Gaussian:
     """Settings whose Gaussian bounds from both sides are one curve."""
     none = np.zeros(groups[0][1].shape[0], bool)
-    each = lambda read: [np.asarray(_of_each(read, mechanism)) for mechanism, _ in groups]
+    each = lambda read: [np.asarray(of_each(read, mechanism)) for mechanism, _ in groups]
     parts = each(lambda m: m.gaussian_part_precision())
     used = [count > 0.0 for _, count in groups]
     for part, use in zip(parts, used, strict=True):
@@ -145,11 +145,11 @@ def _shown(mechanism: Any, count: Array) -> Bool[Array, "settings components"]:
     """Components that reveal anything."""
     used = np.asarray(count) > 0.0
     with np.errstate(all="ignore"):
-        nothing = _of_each(lambda m: m.reveals_nothing(), mechanism)
+        nothing = of_each(lambda m: m.reveals_nothing(), mechanism)
     return used & ~np.asarray(nothing, bool)
 
 
-def _of_each(read: Callable, stacked: Any) -> Any:
+def of_each(read: Callable, stacked: Any) -> Any:
     """``read`` of the mechanism of every component of every setting."""
     return batching.run(xp.vmap(read), (stacked,), _ROOM)
 
