@@ -6,6 +6,7 @@ output is large. Both are sums over that number, in closed form."""
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -19,12 +20,15 @@ from ...pairs.known_curves.base import REMOVE
 from .normal_curve import Profile
 
 # absolute, of a log of a binomial probability or of a sum of them: up to a thousand logs of up to
-# 40 and their partial sums, probabilities known to log_ndtr's digits times the number of tries
+# 40 and their partial sums, or ten times as many in blocks, probabilities known to log_ndtr's
+# digits times the number of tries
 BINOMIAL = 1e-7
 MOST_JUMPS = 500.0  # expected, that this serves
+MOST_LOCATED = 8000.0  # … and tests by which steps they are
 _SCREENED = 64.0 * UNIT  # share of what an argument of Φ, or a log of it, is made of
 _DEEP, _SURE = 38.6, 9.0  # deviations beyond which Φ is next to nothing, or all but nothing is left
-_MOST = 1024  # numbers of jumps that are looked at
+# numbers of jumps that are looked at: of tests by how many there are, and in all
+_MOST, _MOST_COUNTED = 1024, 10240
 _NUMBERS = 64  # of them, of which one decides how little is left far out
 
 
@@ -113,7 +117,7 @@ class Counts(NamedTuple):
 
 
 def counts(steps: float, log_p: float, log_q: float | None = None) -> Counts:
-    """Of so many tries with probability p of at most MOST_JUMPS expected, up to where little is
+    """Of so many tries with probability p of at most MOST_LOCATED expected, up to where little is
     left; ``log_q`` is log(1 − p) where that is known better than from p.
 
     C(T, j) is a product of j quotients, and the rest is at most a geometric series.
@@ -122,7 +126,7 @@ def counts(steps: float, log_p: float, log_q: float | None = None) -> Counts:
     """
     log_q = float(log1mexp(log_p)) if log_q is None else log_q
     mean = steps * np.exp(log_p)
-    last = int(min(steps, mean + 40.0 + 9.0 * np.sqrt(mean), _MOST))
+    last = int(min(steps, mean + 40.0 + 9.0 * np.sqrt(mean), _MOST_COUNTED))
     number = np.arange(last + 1.0)
     others = np.where(number < steps, (steps - number) * log_q, 0.0)
     log_mass = ways(steps, last) + number * log_p + others
@@ -164,9 +168,22 @@ def log_delta_far_out(
 
 
 def ways(steps: float, most: int) -> Float[Array, " counts"]:
-    """Logs of the numbers of sets of 0, 1, …, so many steps."""
+    """Logs of the numbers of sets of 0, 1, …, so many steps: sums in blocks, so that no more than
+    twice the root of their number of additions follow each other.
+    """
     j = np.arange(1.0, most + 1.0)
-    return np.concatenate([[0.0], np.cumsum(np.log((steps - j + 1.0) / j))])
+    block = math.isqrt(most) + 1
+    terms = np.zeros(block * block)
+    terms[:most] = np.log((steps - j + 1.0) / j)
+    within = np.cumsum(terms.reshape(block, block), axis=1)
+    before = np.concatenate([[0.0], np.cumsum(within[:-1, -1])])
+    return np.concatenate([[0.0], (before[:, None] + within).reshape(-1)[:most]])
+
+
+def least_number(run: SampledRun) -> int:
+    """A number of jumps below which there hardly ever are."""
+    mean = run.p * run.steps
+    return int(max(mean - 10.0 * np.sqrt(mean), 0.0))
 
 
 def profiles(
@@ -209,8 +226,7 @@ def profile(run: SampledRun, thresholds: Float[Array, " thresholds"]) -> Profile
     """
     found = counts(run.steps, run.log_p, run.log_q)
     # (few jumps show less than more: those that are hardly ever as few are taken for more)
-    mean = run.p * run.steps
-    first = int(min(max(mean - 10.0 * np.sqrt(mean), 0.0), len(found.log_mass) - 1.0))
+    first = min(least_number(run), len(found.log_mass) - 1)
     mass = found.log_mass[first:].copy()
     mass[0] = np.logaddexp.reduce(found.log_mass[: first + 1])
     number = np.arange(first, len(found.log_mass))

@@ -68,6 +68,31 @@ def _last(threshold: float, log_delta: float) -> Vertices:
     return row(at, (log_alpha, log_tpr, log_beta), used, np.inf, -np.inf)
 
 
+def located_tests(
+    jumps: Jumps, thresholds: Float[Array, " thresholds"], parts: GaussianParts
+) -> Curve:
+    """The curve of a run of which only tests by which steps had the record are known, of up to
+    ``MOST_LOCATED`` such steps expected, in the order of removing a record.
+
+    Args:
+        jumps: what bounds it.
+        thresholds: of tests; increasing, the first one 0.
+        parts: Gaussian parts of the whole.
+
+    Method: docs/method/limit.md#located-jumps
+    """
+    each = [located_jumps.achieved_tests(terms, thresholds) for terms in _terms(jumps.below)]
+    plus, minus = (best([test for side in each for test in side[k]]) for k in (0, 1))
+    no_rates = np.zeros(1), np.zeros(1), np.zeros(1)
+    unknown = row(np.zeros(2), no_rates, np.zeros(1, bool), np.inf, -np.inf)
+    unknown, below_plus, below_minus = padded([unknown, plus, minus])
+    return Curve(unknown, unknown, below_plus, below_minus, *parts)
+
+
+def _terms(runs: tuple[SampledRun, ...]) -> list[located_jumps.Located]:
+    return [terms for run in runs if (terms := located_jumps.located(run)) is not None]
+
+
 def both_sides(
     jumps: Jumps,
     thresholds: Float[Array, " thresholds"],
@@ -97,8 +122,7 @@ def both_sides(
         )
     above_plus = profile_half(thresholds, shown)
     tests = [counted_jumps.achieved_tests(run, places(run), number) for run in jumps.below]
-    each = filter(None, map(located_jumps.located, jumps.below))
-    tests += [located_jumps.achieved_tests(terms, thresholds) for terms in each]
+    tests += [located_jumps.achieved_tests(terms, thresholds) for terms in _terms(jumps.below)]
     plus, minus = (best([test for side in tests for test in side[k]]) for k in (0, 1))
     upper_plus, upper_minus, below_plus, below_minus = padded(
         [above_plus, above_minus, plus, minus]

@@ -14,7 +14,7 @@ import numpy as np
 from ...numerics.errors import UNIT
 from ...numerics.normal import log1mexp, log_ndtr, log_sub
 from ...numerics.shapes import Array, Float
-from .counted_jumps import BINOMIAL, Counts, SampledRun, Test, counts, profiles, ways
+from .counted_jumps import BINOMIAL, Counts, SampledRun, Test, counts, least_number, profiles, ways
 from .normal_curve import Profile
 
 # deviations within which outputs are near a centre, as a rule, and the part of the distance 1/(2σ)
@@ -117,7 +117,8 @@ def achieved_tests(
 
     Under Q, with the record in j steps, their own term is beyond it as often as a normal number is;
     under P the union of all sets of j steps bounds how often any is, and so does e^{−t}, as the
-    ratio is at least its largest term.
+    ratio is at least its largest term. Terms of fewer steps than hardly ever have the record are
+    not looked at.
 
     Args:
         terms: of the run.
@@ -125,17 +126,32 @@ def achieved_tests(
 
     Method: docs/method/limit.md#located-jumps
     """
-    half, t = 0.5 * terms.deviation, thresholds[:, None]
-    moved = (terms.shift - t) / terms.deviation
-    off = _ROUNDED * (half + (terms.size + t) / terms.deviation)
     mass, log_rest = terms.found.log_mass, terms.found.log_rest
-    every = np.logaddexp.reduce
-    log_tpr = every(mass[1:] + log_ndtr(half + moved - off) * (1.0 + _ROUNDED), axis=1) - BINOMIAL
-    misses = every(mass[1:] + log_ndtr(-half - moved + off) * (1.0 - _ROUNDED), axis=1)
-    misses = np.logaddexp(np.logaddexp(misses, mass[0]), log_rest) + BINOMIAL
+    # (any sets will do: of those that hardly ever have the record the test takes none)
+    first = min(least_number(terms.run), len(terms.shift))
+    some = slice(max(first - 1, 0), None)
+    deviation, shift, size = terms.deviation[some], terms.shift[some], terms.size[some]
+    number_of_sets = ways(terms.run.steps, len(mass) - 1)[1:][some]
+    fewer = _log_sum(mass[: len(mass) - len(shift)])
+    mass = mass[1:][some]
+    half, t = 0.5 * deviation, thresholds[:, None]
+    moved = (shift - t) / deviation
+    off = _ROUNDED * (half + (size + t) / deviation)
+    log_tpr = _log_sum(mass + log_ndtr(half + moved - off) * (1.0 + _ROUNDED)) - BINOMIAL
+    misses = _log_sum(mass + log_ndtr(-half - moved + off) * (1.0 - _ROUNDED))
+    misses = np.logaddexp(np.logaddexp(misses, fewer), log_rest) + BINOMIAL
     far = log_ndtr(moved - half + off)
-    union = every(ways(terms.run.steps, len(mass) - 1)[1:] + far * (1.0 - _ROUNDED), axis=1)
+    union = _log_sum(number_of_sets + far * (1.0 - _ROUNDED))
     log_fpr = np.minimum(np.minimum(union + BINOMIAL, -thresholds), 0.0)
     log_tpr, misses = np.minimum(log_tpr, 0.0), np.minimum(misses, 0.0)
     unknown = np.full_like(log_tpr, -np.inf)
     return [(log_fpr, log_tpr, misses)], [(misses, unknown, log_fpr)]
+
+
+def _log_sum(logs: Array) -> Array:
+    """log Σ e^x of rows of up to ten thousand numbers, off by 1e-11 and its own last digits: what
+    is below e^−745 times the largest of them is left out.
+    """
+    top = np.max(logs, axis=-1)
+    start = np.where(np.isfinite(top), top, 0.0)
+    return start + np.log(np.sum(np.exp(logs - start[..., None]), axis=-1))

@@ -151,7 +151,8 @@ def _plausible(t: Array, found: Profile) -> Profile:
     """
     log_delta = np.minimum.accumulate(found.log_delta)
     growth = log_sub(t[1:], t[:-1]) + log_error(t[1:])
-    for k in range(len(t) - 2, -1, -1):
+    # (elsewhere it grows by more than all of it is)
+    for k in np.flatnonzero(growth < log_delta[:-1])[::-1]:
         carried = np.logaddexp(log_delta[k + 1], growth[k])
         log_delta[k] = min(log_delta[k], carried + log_error(carried))
     rest_of_delta = log1mexp(log_delta)

@@ -293,7 +293,7 @@ def _some_jumps(
             noise = np.where(count > 0.0, m.noise_multiplier, np.inf)
             little |= np.any(noise <= limit_plan.HARDLY_ANY_NOISE * most, axis=-1)
     for row in np.flatnonzero(little):
-        jumps = _jumps(groups, int(row))
+        jumps = jumps_of(groups, int(row))
         found[row] = jumps is not None and rule(jumps)
     return found
 
@@ -318,7 +318,7 @@ def narrow_by_jumps(
 
     Method: docs/method/limit.md#counted-jumps
     """
-    jumps = _jumps(groups, row)
+    jumps = jumps_of(groups, row)
     if jumps is None or not limit_plan.may_have_jumps(jumps):
         return
     parts = gaussian_parts(take(groups, row))
@@ -337,6 +337,46 @@ def narrow_by_jumps(
                 return
             # (what the others say is known by now)
             thresholds = thresholds[:: _JUMP_LOOKS * 2]
+
+
+def narrow_by_located_jumps(
+    groups: Groups, row: int, own: Question, results: dict[str, Bracket]
+) -> None:
+    """Narrow the numbers of a setting from below, by tests by which of its steps had the record, of
+    which there may be thousands; in place.
+
+    Args:
+        groups: of the whole batch.
+        row: the setting's.
+        own: what is asked of it.
+        results: of the whole batch.
+
+    Method: docs/method/limit.md#located-jumps
+    """
+    jumps = jumps_of(groups, row)
+    if jumps is None or not limit_plan.may_be_located(jumps):
+        return
+    thresholds = limit_plan.located_thresholds(jumps)
+    curve = jump_sides.located_tests(jumps, thresholds, gaussian_parts(take(groups, row)))
+    curve = closed_forms.oriented(curve, own.adjacency)
+    for name, bracket in closed_forms.read([curve], own).items():
+        _narrow(results[name], row, bracket)
+
+
+@with_float64
+def first_curve(groups: Groups, row: int, own: Question, finer: int = 1) -> Curve | None:
+    """The first curve of a setting by its moments, in the order of removing a record; None where
+    its uses are too few.
+
+    Args:
+        groups: of the whole batch.
+        row: the setting's.
+        own: what is asked of it.
+        finer: how many times as many thresholds as usual it has.
+    """
+    if sum(float(np.sum(count[row])) for _, count in groups) < limit_plan.FEWEST_USES:
+        return None
+    return _curve(groups, row, _reach(own, ()), own.rtol, (1, finer))
 
 
 def _narrow_orders(orders: RunningBrackets, row: int, curve: Curve, own: Question) -> None:
@@ -364,7 +404,7 @@ def _about(thresholds: Any, own: Question, results: dict[str, Bracket], row: int
     return np.unique(found[(found >= 0.0) & np.isfinite(found)])
 
 
-def _jumps(groups: Groups, row: int) -> Jumps | None:
+def jumps_of(groups: Groups, row: int) -> Jumps | None:
     """Bounds by jumps of the one sampled mechanism that a setting consists of, if it does."""
     found: list[Jumps | None] = []
     for stacked, counts in groups:

@@ -15,7 +15,7 @@ from ...numerics import batching
 from ...numerics import namespace as xp
 from ...numerics.shapes import Array, Bool, Float
 from ..certify import closed_forms
-from ..certify.counted_jumps import MOST_JUMPS, Jumps, SampledRun
+from ..certify.counted_jumps import MOST_JUMPS, MOST_LOCATED, Jumps, SampledRun
 from ..certify.discrete_pairs import DiscretePair
 from ..certify.normal_curve import Thresholds
 from ..certify.tilted_moments import Parts
@@ -39,6 +39,8 @@ _JUMPS, _PLACES, _LITTLE_NOISE, HARDLY_ANY_NOISE = 24, 97, 0.5, 0.12
 _BETWEEN, _BEYOND = 49, 17  # thresholds about an ε that is known so far, and beyond
 _NO_NOISE = 0.06  # up to which it is told which steps they are, however many
 _FEW_JUMPS = 40.0  # up to which numbers of them are looked at more closely
+# the noise up to which tests by which steps they are come near to what there is, and how many
+_TOLD, _LOCATED = 0.2, 512
 # −log of the error rates in the middle of the curve, beyond which limit theorems are asked first
 # for more than the usual accuracy, and beyond which these rates decide nothing
 _WEAK, _FAR = 100.0, 2e4
@@ -93,6 +95,26 @@ def jump_thresholds(jumps: Jumps) -> Float[np.ndarray, " thresholds"]:
     small = np.geomspace(1e-6, 1.0, _PLACES)
     found = np.unique(np.concatenate([[0.0], small, places[places > 0.0]]))
     return found[np.concatenate([[True], np.diff(found) > 1e-12 * found[1:]])]
+
+
+def may_be_located(jumps: Jumps) -> bool:
+    """Whether which steps had the record is told from others, nearly, however many they are."""
+    run = jumps.nearest
+    return run.sigma <= _TOLD and run.p < 1.0 and run.p * run.steps <= MOST_LOCATED
+
+
+def located_thresholds(jumps: Jumps) -> Float[np.ndarray, " thresholds"]:
+    """Thresholds from 0 to about as deep as double precision goes, for tests by which steps had the
+    record: from the losses of as few of them as there ever are to those of as many, as a rule.
+    """
+    run = jumps.nearest
+    mean, spread = run.p * run.steps, 8.5 * np.sqrt(run.p * run.steps)
+    ends = []
+    for number, side in ((max(mean - spread, 0.0), -8.5), (min(mean + spread, run.steps), 8.5)):
+        deviation = np.sqrt(number) / run.sigma
+        shift = number * run.log_p + (run.steps - number) * run.log_q
+        ends.append(max(0.5 * deviation**2 + shift + side * deviation, 0.0))
+    return np.unique(np.append(0.0, np.linspace(*ends, _LOCATED)))
 
 
 def about_epsilon(low: float, high: float) -> Float[np.ndarray, " thresholds"]:

@@ -6,12 +6,13 @@ import pytest
 from mpmath import mp, mpf
 
 import jaxgdp
-from jaxgdp.accounting.certify import closed_forms, counted_jumps, jump_sides
+from jaxgdp.accounting.certify import closed_forms, counted_jumps, jump_sides, located_jumps
 from jaxgdp.accounting.certify.counted_jumps import Jumps, SampledRun
 from jaxgdp.accounting.certify.curve import GaussianParts
 from jaxgdp.accounting.question import Question
 from jaxgdp.accounting.run import without_lattice
 from jaxgdp.accounting.steer import limit_plan
+from jaxgdp.adjacency import Adjacency
 from jaxgdp.quantities.registry import REGISTRY
 from tests.exact_mixtures import exact_delta
 
@@ -74,7 +75,16 @@ def test_jumps_that_are_certain_leave_their_number(sigma, p, steps):
 
 
 @pytest.mark.parametrize(
-    "steps, p", [(1, 0.3), (7, 0.9), (400, 0.02), (10**9, 3e-7), (10**12, 1e-14)]
+    "steps, p",
+    [
+        (1, 0.3),
+        (7, 0.9),
+        (400, 0.02),
+        (10**9, 3e-7),
+        (10**12, 1e-14),
+        pytest.param(10**9, 2e-6, marks=pytest.mark.nightly),
+        pytest.param(8000, 0.99, marks=pytest.mark.nightly),
+    ],
 )
 def test_counts_hold_binomial_probabilities(steps, p):
     found = counted_jumps.counts(float(steps), float(np.log(p)))
@@ -87,6 +97,41 @@ def test_counts_hold_binomial_probabilities(steps, p):
         assert all(abs(a - mpf(b)) < 1e-9 for a, b in zip(exact, found.log_mass, strict=True))
         left = 1 - mp.fsum(mp.exp(x) for x in exact)
         assert left <= mp.exp(mpf(found.log_rest)) * (1 + mpf(10) ** -30) + mpf(10) ** -50
+
+
+@pytest.mark.parametrize("sigma, steps", [(0.05, 7900), (0.15, 3000), (1e-6, 5000)])
+@pytest.mark.parametrize("adjacency", ["remove", "add"])
+def test_thousands_of_jumps_that_are_certain_are_a_gaussian_mechanism(sigma, steps, adjacency):
+    """All steps have the record but in one run of 2^−30 or fewer, which an approximation leaves
+    out.
+    """
+    run = SampledRun(sigma, 1.0 - 2.0**-45, float(steps))
+    jumps = Jumps(run, (run,))
+    thresholds, parts = limit_plan.located_thresholds(jumps), GaussianParts(np.inf, 0.0)
+    exact = np.sqrt(steps) / sigma
+    asked = ((REGISTRY["approximate_mu"], 1e-6), (REGISTRY["mu"], 1e-6))
+    question = Question(1e-3, 1e-10, Adjacency.checked(adjacency), asked)
+    with np.errstate(all="ignore"):
+        curve = jump_sides.located_tests(jumps, thresholds, parts)
+        found = closed_forms.read([closed_forms.oriented(curve, question.adjacency)], question)
+    for bracket in found.values():
+        assert 0.999 * exact < bracket.lower[0] <= exact * (1.0 + 1e-9)
+        assert bracket.upper[0] == np.inf  # (nothing is said from above)
+
+
+@pytest.mark.parametrize("sigma, p, steps", [(0.06, 1e-5, 10**8), (0.1, 0.02, 20_000)])
+def test_sets_of_fewer_steps_than_ever_have_the_record_add_nothing(monkeypatch, sigma, p, steps):
+    run = SampledRun(sigma, p, float(steps))
+    terms, at = located_jumps.located(run), limit_plan.located_thresholds(Jumps(run, (run,)))
+    ((alpha, tpr, beta),), _ = located_jumps.achieved_tests(terms, at)
+    monkeypatch.setattr(located_jumps, "least_number", lambda run: 0)
+    ((more_alpha, more_tpr, less_beta),), _ = located_jumps.achieved_tests(terms, at)
+    # fewer sets: neither rate is larger, and the TPR by no more than such runs are
+    assert np.all(alpha <= more_alpha + 1e-6) and np.all(tpr <= more_tpr + 1e-6)
+    some = more_tpr > -40.0
+    assert np.all(tpr[some] >= more_tpr[some] - 1e-3) and np.any(some)
+    some = less_beta > -40.0
+    assert np.all(np.abs(beta - less_beta)[some] <= 1e-3)
 
 
 def _exact_of_two(sigma, p, epsilon, swapped):
@@ -179,7 +224,7 @@ def test_other_compositions_are_left_alone():
     ):
         stacked = jaxgdp.compose([(run, 1)]).stacked()
         groups = jax.tree.map(lambda leaf: np.asarray(leaf)[None], stacked)
-        assert without_lattice._jumps(groups, 0) is None
+        assert without_lattice.jumps_of(groups, 0) is None
 
 
 @pytest.mark.parametrize("adjacency", ["remove", "add"])

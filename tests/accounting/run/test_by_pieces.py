@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 
 import jaxgdp
+from jaxgdp import options
+from jaxgdp.accounting.certify import closed_forms
 from jaxgdp.accounting.question import Question
-from jaxgdp.accounting.run import by_pieces
+from jaxgdp.accounting.run import by_pieces, without_lattice
 from jaxgdp.adjacency import Adjacency
 from jaxgdp.bracket import Bracket
 from jaxgdp.quantities.registry import REGISTRY
@@ -121,3 +123,33 @@ def test_weak_privacy_is_as_accurate_as_asked_at_the_usual_accuracy(
     assert found.status[name] == 0
     fine = jaxgdp.measure(run, name, rtol=1e-4, **own)
     assert found[name].lower <= fine[name].upper and fine[name].lower <= found[name].upper
+
+
+@pytest.mark.parametrize(
+    "sigma, p, steps, name, at",
+    [
+        (0.0533, 0.0395, 26_992, "approximate_mu", {"approximation": 1.1e-14}),
+        (0.0578, 0.936, 1_025, "approximate_mu", {"approximation": 5.9e-12}),
+        (0.0506, 1.9e-5, 50_981_925, "approximate_mu", {"approximation": 1.6e-8}),
+        (0.0683, 0.000915, 3_115_296, "mu", {}),
+        (0.0961, 4.17e-5, 25_835_282, "approximate_mu", {"approximation": 2.8e-5}),
+        (0.1280, 0.00107, 536_037, "approximate_mu", {"approximation": 7.2e-12}),
+        (0.0688, 6.6e-6, 684_559_384, "approximate_mu", {"approximation": 0.0024}),
+    ],
+)
+def test_many_jumps_of_little_noise_are_as_accurate_as_asked(sigma, p, steps, name, at):
+    """Hundreds or thousands of steps that have the record and are told from others: against limit
+    theorems alone, with many thresholds.
+    """
+    run = jaxgdp.dpsgd(sigma, p, steps)
+    found = jaxgdp.measure(run, name, executor="eager", **at)
+    assert found.status[name] == 0
+    groups = jax.tree.map(lambda a: np.asarray(a)[None], run.stacked())
+    deepest = at.get("approximation")
+    asked = ((REGISTRY[name], deepest),)
+    question = Question(1e-3, options.FPR_FLOOR, Adjacency.ADD_REMOVE, asked, deepest)
+    with np.errstate(all="ignore"):
+        curve = without_lattice.first_curve(groups, 0, question, 10)
+        other = closed_forms.read([curve], question)[name]
+    assert found[name].lower <= other.upper[0] and other.lower[0] <= found[name].upper
+    assert other.lower[0] >= 0.98 * found[name].upper
