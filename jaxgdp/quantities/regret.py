@@ -63,9 +63,9 @@ def _upper(p: Points, mu: Array) -> Array:
         return (gaussian_delta(epsilon, mu) - xp.minimum(here, there)) / (1.0 + growth)
 
     # two tests that differ by rounding only have any slope; that of their threshold is then the
-    # better one
+    # better one (two that never err without the record have an infinite one, which leaves no gap)
     threshold = xp.clip(p.low, 0.0, 600.0)
-    own = xp.where(xp.isfinite(rise), xp.clip(rise, 0.0, 600.0), threshold)
+    own = xp.where(xp.isnan(rise), threshold, xp.clip(rise, 0.0, 600.0))
     gap = xp.minimum(bound(own), bound(threshold))
     after = (xp.arange(gap.shape[0]) >= start) & (
         (log_alpha[:-1] > log_alpha[1:]) | (log_tpr[:-1] > log_tpr[1:])
