@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from .. import options
@@ -10,8 +12,8 @@ from ..accounting.certify.vertices import Vertices
 from ..bracket import Bracket
 from ..numerics import namespace as xp
 from ..numerics.errors import GAP
-from ..numerics.normal import argmax, gaussian_delta, log_error, log_sub, safe_log
-from ..numerics.shapes import Array
+from ..numerics.normal import argmax, gaussian_delta, log1mexp, log_error, log_sub, safe_log
+from ..numerics.shapes import Array, Float
 from ..numerics.validation import floor_rate
 from . import overflow
 from .base import Quantity, log_rate
@@ -20,6 +22,7 @@ from .reading import known
 from .tangency import HalfCurves, Tangency, lines_of, log_density, peak, pick, single_point
 
 _DEEPEST = float(np.log(options.DEEPEST))
+_STEEPEST = 600.0  # log of the largest slope
 _SAME = 1e-6  # relative difference of FPRs that rounding may cause
 
 
@@ -64,8 +67,8 @@ def _upper(p: Points, mu: Array) -> Array:
 
     # two tests that differ by rounding only have any slope; that of their threshold is then the
     # better one (two that never err without the record have an infinite one, which leaves no gap)
-    threshold = xp.clip(p.low, 0.0, 600.0)
-    own = xp.where(xp.isnan(rise), threshold, xp.clip(rise, 0.0, 600.0))
+    threshold = xp.clip(p.low, 0.0, _STEEPEST)
+    own = xp.where(xp.isnan(rise), threshold, xp.clip(rise, 0.0, _STEEPEST))
     gap = xp.minimum(bound(own), bound(threshold))
     after = (xp.arange(gap.shape[0]) >= start) & (
         (log_alpha[:-1] > log_alpha[1:]) | (log_tpr[:-1] > log_tpr[1:])
@@ -84,8 +87,87 @@ def _apart(p: Points) -> Points:
     return Points(*(a[k] for a in p))
 
 
-def _lower(p: Points, sides: tuple[Vertices, ...], mu: Array) -> Array:
-    """A gap that is certainly there: (δ_μ(ε) − δ(ε))/(1 + e^ε) at the best threshold.
+class _Merged(NamedTuple):
+    """Two polygons of tests between all slopes of both.
+
+    Attributes:
+        epsilon: logs of the slopes, not decreasing, shape (slopes,).
+        log_alpha, log_tpr: of the test of each polygon that is the best one from a slope to the
+            next, shape (2, slopes).
+    """
+
+    epsilon: Float[Array, " slopes"]
+    log_alpha: Float[Array, "polygons slopes"]
+    log_tpr: Float[Array, "polygons slopes"]
+
+    def gains(self, epsilon: Float[Array, " slopes"]) -> Float[Array, "polygons slopes"]:
+        """TPR − e^ε·α of both tests."""
+        return xp.exp(self.log_tpr) - xp.exp(self.log_alpha + epsilon)
+
+    def ends(self) -> Float[Array, " slopes"]:
+        """Logs of the slopes up to which the tests of each are the best ones."""
+        return xp.append(self.epsilon[1:], _STEEPEST)
+
+    def crossings(self) -> Float[Array, " slopes"]:
+        """Logs of the slopes between each and the next one at which both tests are as good, where
+        there is one, else each itself.
+        """
+        alpha, tpr = xp.exp(self.log_alpha), xp.exp(self.log_tpr)
+        rise, run = tpr[0] - tpr[1], alpha[0] - alpha[1]
+        some = rise * run > 0.0
+        found = safe_log(xp.where(some, rise / xp.where(some, run, 1.0), 0.0))
+        between = (found > self.epsilon) & (found < self.ends())
+        return xp.where(between, found, self.epsilon)
+
+
+def _slopes(p: Points) -> Float[Array, " points"]:
+    """Logs of the slopes between each test and the next one, the last of which never says yes; not
+    decreasing, as noise may have them.
+    """
+    log_alpha, log_tpr = xp.append(p.log_alpha, -xp.inf), xp.append(p.log_tpr, -xp.inf)
+    rise = log_sub(log_tpr[:-1], log_tpr[1:]) - log_sub(log_alpha[:-1], log_alpha[1:])
+    return xp.cummax(xp.clip(xp.where(xp.isnan(rise), 0.0, rise), 0.0, _STEEPEST))
+
+
+def _merged(polygons: list[Points]) -> _Merged:
+    """Both polygons of tests, as :func:`path` gives them."""
+    slopes = [_slopes(p) for p in polygons]
+    epsilon = xp.concatenate([xp.zeros((1,)), *slopes])
+    epsilon = epsilon[xp.argsort(epsilon)]
+    best = []
+    for p, own in zip(polygons, slopes, strict=True):
+        k = xp.searchsorted(own, epsilon, side="right")
+        best.append([xp.append(a, -xp.inf)[k] for a in (p.log_alpha, p.log_tpr)])
+    return _Merged(epsilon, *(xp.stack(list(both)) for both in zip(*best, strict=True)))
+
+
+def _hull(polygons: list[Points]) -> Points:
+    """A path along the tests of both polygons that are best at some slope, from slope 1 on.
+
+    Every test is achieved by one order of the record or the other, and so is every segment between
+    two of them, whichever they are.
+
+    Method: docs/method/regret.md#worse-order
+    """
+    both = _merged(polygons)
+    ends = []
+    for epsilon in (both.epsilon, both.ends()):
+        plus, minus = both.gains(epsilon)
+        first = plus >= minus
+        ends.append(
+            (epsilon, *(xp.where(first, a[0], a[1]) for a in (both.log_alpha, both.log_tpr)))
+        )
+    low, log_alpha, log_tpr = (
+        xp.stack(list(sides), axis=-1).reshape(-1) for sides in zip(*ends, strict=True)
+    )
+    return Points(low, low, log_alpha, log_tpr, log1mexp(log_tpr), log_tpr > -xp.inf)
+
+
+def _lower(
+    p: Points, sides: tuple[Vertices, ...], mu: Array, others: list[Points] | None = None
+) -> Array:
+    """A gap that is certainly there: (δ_μ(ε) − δ(ε))/(1 + e^ε) at the best threshold, of one half
+    or, where they are given, of both.
 
     Method: docs/method/regret.md#sides
     """
@@ -100,9 +182,18 @@ def _lower(p: Points, sides: tuple[Vertices, ...], mu: Array) -> Array:
         delta = xp.exp(xp.max(xp.stack([log_delta_at(v, e) for v in sides])))
         return (gaussian_delta(e, mu) - delta) / (1.0 + xp.exp(e))
 
+    if others is not None:
+        both = _merged(others)
+        places = xp.concatenate([both.epsilon, both.crossings()])
+        rates = _Merged(places, *(xp.concatenate([a, a], axis=-1) for a in both[1:]))
+        gap = gaussian_delta(places, mu) - xp.max(rates.gains(places), axis=0)
+        place = places[argmax(gap / (1.0 + xp.exp(places)))]
+        found = xp.maximum(at(best), at(place))
+    else:
+        found = at(best)
     # both directions have the same δ(0), so the smaller bound holds for both
     at_zero = xp.exp(xp.min(xp.stack([log_delta_at(v, xp.zeros(())) for v in sides])))
-    return xp.maximum(at(best), 0.5 * (gaussian_delta(0.0, mu) - at_zero)) - GAP
+    return xp.maximum(found, 0.5 * (gaussian_delta(0.0, mu) - at_zero)) - GAP
 
 
 def regret(curve: Curve, reported: Bracket, *, symmetric: bool) -> Bracket:
@@ -122,7 +213,11 @@ def regret(curve: Curve, reported: Bracket, *, symmetric: bool) -> Bracket:
         attacks = [_apart(side) for side in attacks]
     high, low = xp.maximum(reported.upper, 1e-300), xp.maximum(reported.lower, 1e-300)
     both = (curve.upper_plus, curve.upper_minus)
-    if symmetric:
+    if symmetric and curve.upper_plus.top is not None:
+        # (of laws with atoms each order may be the worse one between two slopes)
+        upper = _upper(_hull(attacks), high)
+        lower = _lower(plus, both, low, [path(side) for side in both])
+    elif symmetric:
         upper = _upper(attacks[0], high)
         lower = _lower(plus, both, low)
     else:
