@@ -1,5 +1,6 @@
 """The regret of finite tables used several times, beside their exact law by enumeration."""
 
+import jax
 import numpy as np
 import pytest
 from scipy.optimize import brentq
@@ -7,6 +8,10 @@ from scipy.special import gammaln
 from scipy.stats import norm
 
 import jaxgdp
+from jaxgdp.accounting.certify.curve import Curve
+from jaxgdp.accounting.certify.vertices import Vertices
+from jaxgdp.numerics.precision import with_float64
+from jaxgdp.quantities.regret import regret
 
 
 def _exact_law(p, q, uses):
@@ -76,17 +81,40 @@ def test_regret_of_tables_is_the_exact_one(p, q, uses, order):
     assert found.status["regret"] == 0
 
 
-def test_programs_see_both_orders_of_a_table_too():
-    p, q, uses = _ALIKE[0]
-    table = jaxgdp.FromPMFs(p=np.array(p), q=np.array(q))
-    run = jaxgdp.compose([(table, uses), (jaxgdp.Laplace(300.0), 3)])
-    found = [jaxgdp.measure(run, ("mu", "regret"), executor=by) for by in ("eager", "compiled")]
-    assert all(each.lattice_size > 0 and each.status["regret"] == 0 for each in found)
-    assert found[0].regret.lower <= found[1].regret.upper
-    assert found[1].regret.lower <= found[0].regret.upper
-    # (losses of .01 in all move the regret by about as much, times a density)
-    exact = _exact_regret(np.array(p), np.array(q), uses, "add_remove", float(found[0].mu.upper))
-    assert abs(exact - float(found[0].regret.upper)) <= 2e-3
+def _half(p, q):
+    """The half-curve of one use of a table without outcomes that tell all."""
+    loss = np.log(q) - np.log(p)
+    order = np.argsort(-loss)
+    alpha, tpr = (np.append(0.0, np.cumsum(law[order]))[::-1] for law in (p, q))
+    begins = np.append(loss[order][::-1], np.inf)  # (of the slopes for which each test is the best)
+    begins = np.append(-np.inf, begins)
+    with np.errstate(divide="ignore"):
+        rates = np.log(alpha), np.log(tpr), np.log1p(-tpr)
+    keep = (begins[1:] > 0.0) & (begins[:-1] < np.inf)
+    at = np.maximum(begins[np.append(keep, True)], 0.0)
+    at[-1] = 700.0
+    some = np.ones(int(keep.sum()), bool)
+    return Vertices(
+        np.array([0.0]), np.array([1.0]), *(a[keep][None] for a in rates), some[None], some[None],
+        top=np.array([loss.max()]), log_infinity_mass=np.array([-np.inf]), at=at[None],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("p", "q"), [case[:2] for case in _ALIKE[:4]])
+def test_programs_see_both_orders_of_a_table_too(p, q):
+    p, q = np.array(p) / sum(p), np.array(q) / sum(q)
+    plus, minus = _half(p, q), _half(q, p)
+    curve, mu = Curve(plus, minus, plus, minus, np.inf), 2.5
+    read = lambda curve: regret(
+        curve, jaxgdp.Bracket(np.float64(mu), np.float64(mu)), symmetric=True
+    )
+    exact = _exact_regret(p, q, 1, "add_remove", mu)
+    with np.errstate(all="ignore"):
+        by_numpy = read(curve)
+    by_jax = jax.tree.map(np.asarray, with_float64(jax.jit(read))(curve))
+    for found in (by_numpy, by_jax):
+        assert found.lower - 1e-13 <= exact <= found.upper + 1e-13
+        assert found.upper - found.lower <= 1e-12
 
 
 @pytest.mark.parametrize("order", ["add_remove", "add"])
