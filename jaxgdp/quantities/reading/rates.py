@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from ...accounting.certify.curve import (
@@ -157,14 +159,13 @@ def threshold_of_fpr(
     """|ℓ| at which the dominating pair has an FPR, interpolated log-linearly: an estimate.
 
     FPRs from the curve's middle on belong to slopes below one, the mirrored half: there the FPR of
-    one order is the FNR of the other."""
-    plus = points(curve.upper_plus)
-    mirrored = plus if symmetric else points(curve.upper_minus)
-    right, left = (
-        _crossing(plus, plus.log_alpha, log_fpr),
-        _crossing(mirrored, -mirrored.log_beta, -log_fpr),
-    )
-    return xp.maximum(xp.maximum(right, left), 0.0)
+    one order is the FNR of the other. Of both orders the one counts whose losses are larger there.
+    """
+    plus, minus = points(curve.upper_plus), points(curve.upper_minus)
+    right, left = ((plus, minus), (plus, minus)) if symmetric else ((plus,), (minus,))
+    found_at = [_crossing(p, p.log_alpha, log_fpr) for p in right]
+    found_at += [_crossing(p, -p.log_beta, -log_fpr) for p in left]
+    return functools.reduce(xp.maximum, found_at, xp.zeros(()))
 
 
 def _crossing(p: Points, falling: Array, value: Array) -> Array:
