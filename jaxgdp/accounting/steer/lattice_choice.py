@@ -148,7 +148,7 @@ def choose(
         if uniform <= (most / 2 if most <= largest else most):
             # (a second pass, at few thresholds: points that are equally far apart everywhere leave
             # nothing to chance)
-            points = 2 ** int(np.ceil(np.log2(uniform * (4.0 if need.whole else 1.0))))
+            points = 2 ** int(np.ceil(np.log2(uniform * (2.0 if need.whole else 1.0))))
             return _uniform(kind, points, most, pieces)
     if not dense and need.steps >= (_FEWEST if detail <= 1.0 else _FEW):
         lean = None if need.focused or detail > 1.0 else _lean(need, rtol, pieces)
