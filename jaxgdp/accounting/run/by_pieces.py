@@ -8,6 +8,7 @@ whatever else does."""
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -37,7 +38,7 @@ from .rows import joined as joined_rows
 from .rows import take
 from .running_brackets import worst
 
-_WEAK, _FAR = 40.0, 6000.0  # μ between which a curve takes so many tilts, and not more
+_WEAK, _FAR = 15.0, 6000.0  # μ between which a curve takes so many tilts, and not more
 _MOST_TILTS = 1024
 _TOGETHER = 8  # pieces that are composed at once
 _FEW_STEPS = 1e5  # up to which lattices are dense
@@ -58,6 +59,12 @@ _ROOM = 0.3  # part of the width promised that a piece may be above what is achi
 _VACUOUS = 1.5
 
 
+def asked(question: Question) -> bool:
+    """Whether a question is about one number that is the largest of all rates."""
+    some = question.asked
+    return not question.keep and len(some) == 1 and some[0][0].of_all_rates
+
+
 def served(question: Question, results: dict[str, Bracket], row: int) -> bool:
     """Whether a setting is asked for a number that is looked for here.
 
@@ -66,11 +73,9 @@ def served(question: Question, results: dict[str, Bracket], row: int) -> bool:
         results: what is known of it.
         row: the setting's.
     """
-    if question.keep or len(question.asked) != 1:
+    if not asked(question):
         return False
     quantity = question.asked[0][0]
-    if not quantity.of_all_rates:
-        return False
     low, high = (float(side[row]) for side in results[quantity.name])
     wide = float(quantity.excess(Bracket(low, high), question.rtol)) > 1.0
     return wide and _WEAK < low < high < np.inf and low < _FAR
@@ -260,7 +265,12 @@ class _Above:
 
 @with_float64
 def narrow(
-    groups: Groups, row: int, own: Question, results: dict[str, Bracket], max_size: int
+    groups: Groups,
+    row: int,
+    own: Question,
+    results: dict[str, Bracket],
+    max_size: int,
+    curves: Sequence[Curve] = (),
 ) -> bool:
     """Narrow the number of a setting that is ``served``, in place; whether it takes more tilts than
     lattices of all pieces have elsewhere.
@@ -271,6 +281,7 @@ def narrow(
         own: what is asked of it.
         results: of the whole batch.
         max_size: largest dense lattice.
+        curves: what is known of it by other means, in the order of removing a record.
 
     Method: docs/method/limit.md#long-runs
     """
@@ -279,9 +290,9 @@ def narrow(
         without_lattice.narrow_by_located_jumps(groups, row, own, results)
         run = _Run(take(groups, [row]), own, max_size)
         above, done = _Above(run), dict[_Place, int]()
-        curve = without_lattice.first_curve(groups, row, own)
-        if curve is not None:
-            above.add(curve)
+        for curve in (*curves, without_lattice.first_curve(groups, row, own)):
+            if curve is not None:
+                above.add(curve)
         for _ in range(_LOOKS):
             known.upper[row] = np.fmin(known.upper[row], upper := above.upper())
             if worst(results, own, row) <= 1.0:

@@ -64,17 +64,18 @@ def answer(
         closed = [each for each in known if each is not None]
         found.put(rows, closed_forms.answer(closed, question.take(rows, number)))
         # (of several uses that were counted a lattice may know more at a very fine accuracy)
-        counted = np.array([each.counted for each in closed])
-        left[rows] = counted & _wide(found, question, rows) & (not question.keep)
-    rows = np.flatnonzero(seldom)
+        several = np.array([each.counted for each in closed])
+        left[rows] = several & _wide(found, question, rows) & (not question.keep)
+    counted = _by_jumps_and_pieces(groups, question, found, jumps | helped, left, max_size)
+    rows = np.flatnonzero(seldom & left)
     if len(rows):
         found.put(rows, by_share.answer(groups, rows, question.take(rows, number)))
         left[rows] = _wide(found, question, rows) & (not question.keep)
     _by_far_shifts(groups, question, found, far, left)
     _by_moments(groups, question, found, long, left, max_size, executor)
-    _by_pieces(groups, question, found, left, left | long.hopeless, max_size)
+    _by_pieces(groups, question, found, left, (left | long.hopeless) & ~counted, max_size)
     some = jumps | helped
-    _by_steps(groups, question, found, some, seldom, left, max_size, executor)
+    _by_steps(groups, question, found, some, counted, seldom, left, max_size, executor)
     progress(int(np.count_nonzero(~left)))
     others = np.flatnonzero(left)
     if len(others):
@@ -98,7 +99,7 @@ def _by_moments(
     if len(rows) == 0:
         return
     own = question.take(rows, len(left))
-    found.put(rows, without_lattice.answer(groups, rows, own, long.briefly[rows]))
+    found.put(rows, without_lattice.answer(groups, rows, own, long))
     left[rows] = _wide(found, question, rows)
     if question.rtol < USUAL:
         some = np.asarray(left & long.hopeless)
@@ -126,25 +127,52 @@ def _by_pieces(
             left[row] &= _wide(found, question, np.array([row]))[0] and not told
 
 
+def _by_jumps_and_pieces(
+    groups: tuple,
+    question: Question,
+    found: RunningBrackets,
+    some: Array,
+    left: Array,
+    max_size: int,
+) -> Array:
+    """Narrow brackets of ``some`` settings by the steps that have the record, and by pieces of
+    their curves where those leave most open, and mark those that are left, in place; which settings
+    these are.
+    """
+    told = np.zeros(len(left), bool)
+    for row in map(int, np.flatnonzero(some & left)):
+        if not by_pieces.asked(question):
+            break
+        own, told[row] = question.take(np.array([row]), len(left)), True
+        curve = without_lattice.narrow_by_jumps(groups, row, own, found.results, found)
+        if curve is not None and by_pieces.served(question, found.results, row):
+            by_pieces.narrow(groups, row, own, found.results, max_size, (curve,))
+        left[row] = _wide(found, question, np.array([row]))[0]
+    return told
+
+
 def _by_steps(
     groups: tuple,
     question: Question,
     found: RunningBrackets,
     some: Array,
+    counted: Array,
     seldom: Array,
     left: Array,
     max_size: int,
     executor: Executor | None,
 ) -> None:
     """Narrow brackets by the steps that have the record, of ``some`` settings and of those where
-    lattices show little, and mark those that are left, in place.
+    lattices show little, and mark those that are left, in place; of those that are ``counted`` it
+    is known already how many they are.
     """
     number = len(left)
     little, told = _lattices_show_little(groups, question), np.zeros(number, bool)
     for row in map(int, np.flatnonzero((some | little) & left)):
-        told[row] = (
-            _narrow_by_steps(groups, question, row, found, bool(seldom[row])) and little[row]
-        )
+        if not counted[row]:
+            own = question.take(np.array([row]), number)
+            without_lattice.narrow_by_jumps(groups, row, own, found.results, found)
+        told[row] = seldom[row] and _more_by_share(groups, question, row, found) and little[row]
         # (lattices take long where there is little noise, or little to see, and show less)
         left[row] &= _wide(found, question, np.array([row]))[0] and not told[row]
     by_place.narrow(groups, question, found.results, told, max_size, executor)
@@ -179,16 +207,11 @@ def _by_far_shifts(
         left[row] = _wide(found, question, np.array([row]))[0]
 
 
-def _narrow_by_steps(
-    groups: tuple, question: Question, row: int, found: RunningBrackets, seldom: bool
-) -> bool:
-    """Narrow brackets of one setting by the steps that have the record; whether that they are
-    seldom told all it may.
+def _more_by_share(groups: tuple, question: Question, row: int, found: RunningBrackets) -> bool:
+    """Narrow brackets of one setting whose record is seldom sampled; whether that told all it
+    may.
     """
     own = question.take(np.array([row]), len(groups[0][1]))
-    without_lattice.narrow_by_jumps(groups, row, own, found.results, found)
-    if not seldom:
-        return False
     left = worst(found.results, own, row)
     if own.rtol >= USUAL and left > by_share.TWICE and by_place.served(own):
         return left <= by_share.FAR  # (what takes longer than a lattice comes after it)

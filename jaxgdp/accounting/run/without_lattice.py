@@ -34,6 +34,8 @@ _NEARLY_NORMAL = 0.02  # Lyapunov ratio up to which it is taken for that
 # times as many of them in the second one, and in the third one, and width over the width promised
 # up to which that is tried
 _FINER, _FINEST, _NEARLY = (2, 5), (8, 5), 12.0
+# the same up to which more thresholds do where all rates count alike, and how many more of them
+_MOST_TIMES, _SPARE = 30.0, 1.15
 # of a last one, beyond the usual accuracy: times as many thresholds as usual for each time that
 # numbers are wider than promised, at most, and μ from which on nothing else is as near
 _MORE, _MOST_WIDE, _FAR = 6.0, 4.0, 6000.0
@@ -123,11 +125,13 @@ class Long(NamedTuple):
         hopeless: those that no lattice would do better.
         briefly: those that lattices do better, or in less time, where a first curve or two leave
             them wide.
+        normal: those whose sum is next to normal.
     """
 
     tried: Bool[np.ndarray, " settings"]
     hopeless: Bool[np.ndarray, " settings"]
     briefly: Bool[np.ndarray, " settings"]
+    normal: Bool[np.ndarray, " settings"]
 
 
 @with_float64
@@ -148,7 +152,7 @@ def served(groups: Groups, some: Bool[np.ndarray, " settings"], rtol: float) -> 
     hopeless = far | (normal & (uses >= limit_plan.MOST_USES))
     # (at the usual accuracy a lattice takes less than a third curve)
     briefly = (tried | long) & ~hopeless & ((rtol >= USUAL) | ~tried)
-    return Long(tried | long, hopeless, briefly)
+    return Long(tried | long, hopeless, briefly, normal)
 
 
 def _is_normal(groups: Groups, row: int) -> bool:
@@ -163,10 +167,7 @@ def _is_normal(groups: Groups, row: int) -> bool:
 
 @with_float64
 def answer(
-    groups: Groups,
-    rows: Int[np.ndarray, " rows"],
-    question: Question,
-    briefly: Bool[np.ndarray, " rows"],
+    groups: Groups, rows: Int[np.ndarray, " rows"], question: Question, long: Long
 ) -> Answer:
     """Certified numbers of some settings of a batch, by their moments alone.
 
@@ -174,8 +175,8 @@ def answer(
         groups: as for the engine, uses as they were stated.
         rows: of the settings.
         question: about these.
-        briefly: which of them have no more curves where the first one leaves them far wider than
-            asked, and no third one.
+        long: about the whole batch. What is so ``briefly`` has no more curves where the first one
+            leaves it far wider than asked, and no third one.
 
     Method: docs/method/limit.md#long-runs
     """
@@ -185,16 +186,16 @@ def answer(
     with np.errstate(all="ignore"):
         for i, row in enumerate(rows):
             own, located = question.take(np.array([i]), number), ()
-            for finer in ((1, 1), _FINER, _FINEST):
+            finer: tuple[int, int] | None = (1, 1)
+            while finer is not None:
                 curve = _curve(groups, int(row), _reach(own, located), question.rtol, finer)
                 curves[i] = closed_forms.oriented(curve, question.adjacency)
                 for name, bracket in closed_forms.read([curves[i]], own).items():
                     _narrow(results[name], i, bracket)
-                near = _NEARLY if briefly[i] or finer == _FINER else np.inf
-                if not 1.0 < worst(results, own, i) <= near or (briefly[i] and finer == _FINER):
-                    break
+                left = worst(results, own, i)
+                kind = bool(long.briefly[row]), bool(long.normal[row])
+                finer = _next_curve(finer, left, own, *kind)
                 located = _located(curves[i], own) + _between(own, results, i)
-            left = worst(results, own, i)
             if 1.0 < left <= _MOST_WIDE and _is_far(own, results, i):
                 finer = _FINEST[0], round(_MORE * left)
                 curve = _curve(groups, int(row), _reach(own, located), question.rtol, finer)
@@ -204,6 +205,34 @@ def answer(
     none, executors = np.zeros(number, np.int64), np.full(number, NO_EXECUTOR, object)
     kept = curves if question.keep else []
     return Answer(results, none, [None] * number, kept, executors)
+
+
+def _next_curve(
+    finer: tuple[int, int], left: float, own: Question, briefly: bool, normal: bool
+) -> tuple[int, int] | None:
+    """How many times as many points and thresholds the next curve has, None for no other one.
+
+    Args:
+        finer: how many times as many the last one had.
+        left: width over the width promised.
+        own: what is asked.
+        briefly, normal: whether the setting is answered so, as in :class:`Long`.
+    """
+    many = _many_thresholds(own, left) if normal and finer == (1, 1) else None
+    if not left > 1.0 or many is not None:
+        return many
+    if finer == (1, 1):
+        return _FINER if left <= _NEARLY or not briefly else None
+    return _FINEST if finer != _FINEST and left <= _NEARLY and not briefly else None
+
+
+def _many_thresholds(own: Question, left: float) -> tuple[int, int] | None:
+    """As many times as many thresholds as leave what is promised of a first curve, where all that
+    is asked is the largest of all rates: between two of them μ is as much more as they are apart.
+    """
+    if 1.0 < left <= _MOST_TIMES and all(quantity.of_all_rates for quantity, _ in own.asked):
+        return 1, round(_SPARE * left + 1.0)
+    return None
 
 
 def _is_far(own: Question, results: dict[str, Bracket], row: int) -> bool:
@@ -258,6 +287,8 @@ def _narrow_by_moments(
         before = worst(results, own, row)
         if not 1.0 < before <= (_NEARLY if finer == _FINEST else np.inf):
             return
+        many = _many_thresholds(own, before) if finer == _FINER else None
+        finer = many if many is not None and _is_normal(groups, row) else finer
         curve = _curve(groups, row, _reach(own, located), own.rtol, finer)
         curve = closed_forms.oriented(curve, own.adjacency)
         for name, bracket in closed_forms.read([curve], own).items():
@@ -305,9 +336,9 @@ def narrow_by_jumps(
     own: Question,
     results: dict[str, Bracket],
     orders: RunningBrackets | None = None,
-) -> None:
+) -> Curve | None:
     """Narrow the numbers of a setting by the number of its steps with the record, where these are
-    few and tell much; in place.
+    few and tell much, in place; the first curve, in the order of removing a record.
 
     Args:
         groups: of the whole batch.
@@ -318,15 +349,16 @@ def narrow_by_jumps(
 
     Method: docs/method/limit.md#counted-jumps
     """
-    jumps = jumps_of(groups, row)
+    jumps, first = jumps_of(groups, row), None
     if jumps is None or not limit_plan.may_have_jumps(jumps):
-        return
+        return None
     parts = gaussian_parts(take(groups, row))
     with np.errstate(all="ignore"):
         thresholds = limit_plan.jump_thresholds(jumps)
         for _ in range(_JUMP_LOOKS):
             before, at = worst(results, own, row), _about(thresholds, own, results, row)
             curve = jump_sides.both_sides(jumps, at, _MOST_COUNTED, parts, limit_plan.jump_places)
+            first = curve if first is None else first
             if orders is not None:
                 _narrow_orders(orders, row, curve, own)
             curve = closed_forms.oriented(curve, own.adjacency)
@@ -334,9 +366,10 @@ def narrow_by_jumps(
                 _narrow(results[name], row, bracket)
             left = worst(results, own, row)
             if left <= 1.0 or not left <= _HELPS * before:
-                return
+                break
             # (what the others say is known by now)
             thresholds = thresholds[:: _JUMP_LOOKS * 2]
+    return first
 
 
 def narrow_by_located_jumps(

@@ -8,7 +8,7 @@ import jaxgdp
 from jaxgdp import options
 from jaxgdp.accounting.certify import closed_forms
 from jaxgdp.accounting.question import Question
-from jaxgdp.accounting.run import by_pieces, without_lattice
+from jaxgdp.accounting.run import by_pieces, by_share, without_lattice
 from jaxgdp.adjacency import Adjacency
 from jaxgdp.bracket import Bracket
 from jaxgdp.quantities.registry import REGISTRY
@@ -153,3 +153,25 @@ def test_many_jumps_of_little_noise_are_as_accurate_as_asked(sigma, p, steps, na
         other = closed_forms.read([curve], question)[name]
     assert found[name].lower <= other.upper[0] and other.lower[0] <= found[name].upper
     assert other.lower[0] >= 0.98 * found[name].upper
+
+
+@pytest.mark.parametrize(
+    "sigma, p, steps, approximation",
+    [
+        (0.1338, 0.000457, 24_949, 1.9e-8),
+        (0.0771, 4.22e-6, 896_535, 1.1e-5),
+        (0.06, 0.05, 160, 1e-9),
+    ],
+)
+def test_few_jumps_are_those_of_the_law_given_that_there_are_some(sigma, p, steps, approximation):
+    run, own = jaxgdp.dpsgd(sigma, p, steps), {"approximation": approximation}
+    found = jaxgdp.measure(run, "approximate_mu", executor="eager", **own)
+    assert found.status["approximate_mu"] == 0
+    groups = jax.tree.map(lambda a: np.asarray(a)[None], run.stacked())
+    asked = ((REGISTRY["approximate_mu"], approximation),)
+    order = Adjacency.ADD_REMOVE
+    question = Question(1e-3, options.FPR_FLOOR, order, asked, approximation)
+    other = by_share.answer(groups, np.array([0]), question).results["approximate_mu"]
+    assert found["approximate_mu"].lower <= other.upper[0]
+    assert other.lower[0] <= found["approximate_mu"].upper
+    assert other.upper[0] <= 1.01 * found["approximate_mu"].lower

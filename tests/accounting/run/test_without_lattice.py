@@ -27,9 +27,8 @@ def _by_moments(composition, quantity, value=None, adjacency="add_remove"):
         ((entry, value),),
         deepest=None if entry.rate is None else entry.rate(value),
     )
-    found = without_lattice.answer(groups, np.array([0]), question, np.zeros(1, bool)).results[
-        quantity
-    ]
+    long = without_lattice.Long(*np.zeros((4, 1), bool))
+    found = without_lattice.answer(groups, np.array([0]), question, long).results[quantity]
     return float(found.lower[0]), float(found.upper[0])
 
 
@@ -309,3 +308,22 @@ def test_long_curves_are_by_moments_first_where_lattices_have_many_tilts():
     run = jaxgdp.dpsgd([0.06, 0.5], [0.25, 0.3], [25_000, 2000])
     found = without_lattice.served(run.stacked(), np.ones(2, bool), 1e-3)
     assert found.tried.tolist() == found.briefly.tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    "sigma, p, steps, name, at",
+    [
+        (25.066, 0.27536, 548_581_612, "approximate_mu", {"approximation": 8.7e-12}),
+        (22.413, 0.88322, 9_327_551, "approximate_mu", {"approximation": 7.7e-4}),
+        (79.6, 0.618, 157_000_000, "mu", {}),
+    ],
+)
+def test_mu_that_is_as_large_everywhere_has_as_many_thresholds_as_it_takes(
+    sigma, p, steps, name, at
+):
+    """Long sums that are next to normal, against the limit of many steps."""
+    run = jaxgdp.dpsgd(sigma, p, steps)
+    found = jaxgdp.measure(run, name, executor="eager", **at)
+    assert found.status[name] == 0
+    limit = p * np.sqrt(steps * np.expm1(1.0 / sigma**2))
+    np.testing.assert_allclose([found[name].lower, found[name].upper], limit, rtol=0.02)
