@@ -112,9 +112,9 @@ def largest(points, d, rough=False):
         if alpha <= 0 or beta <= 0:
             return mpmath.inf
         z = [
-            ndtri_exp(float(mpmath.log(rate)))
+            ndtri_exp(float(mpmath.ln(rate, prec=70)))
             if rate < 0.5
-            else -ndtri_exp(float(mpmath.log1p(-rate)))
+            else -ndtri_exp(float(mpmath.ln(1 - rate, prec=70)))
             for rate in (alpha, beta)
         ]
         rates.append((-z[0] - z[1], alpha, beta))

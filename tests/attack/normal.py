@@ -2,6 +2,7 @@
 
 import mpmath
 from mpmath import mpf
+from scipy.special import ndtri_exp
 
 
 def cdf(z):
@@ -10,7 +11,7 @@ def cdf(z):
 
 
 def quantile(rate):
-    """Φ⁻¹ of a rate in [0, 1], by Newton's method on log Φ."""
+    """Φ⁻¹ of a rate in [0, 1], by Newton's method on log Φ from what doubles know."""
     if rate <= 0:
         return -mpmath.inf
     if rate >= 1:
@@ -20,7 +21,7 @@ def quantile(rate):
     if rate > mpf("0.3"):
         return mpmath.sqrt(2) * mpmath.erfinv(2 * rate - 1)
     target = mpmath.log(rate)
-    z = -mpmath.sqrt(max(-2 * target - mpmath.log(2 * mpmath.pi * (1 - 2 * target)), mpf("0.1")))
+    z = mpf(float(ndtri_exp(float(target))))
     for _ in range(60):
         value = cdf(z)
         step = (mpmath.log(value) - target) * value / mpmath.npdf(z)

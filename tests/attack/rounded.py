@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.signal import lfilter
 from scipy.special import ndtr
 
 from .curve import Curve
@@ -113,6 +114,24 @@ class Rounded(Curve):
         found = self._one(self.forward, epsilons)
         return np.maximum(found, self._one(self.backward, epsilons)) if self.both else found
 
+    def _one_at_nodes(self, law: Law, number: int):
+        """δ of one order at the first nodes, from the last one down: each is a mean of the mass
+        beyond it and of δ at the next one.
+        """
+        masses = np.zeros(number)
+        above = law.masses[max(-law.first, 0) :]  # (losses below 0 gain nothing)
+        first = max(law.first, 0)
+        masses[first : first + len(above)] = above
+        beyond = np.append(np.cumsum(masses[:0:-1])[::-1], 0.0)
+        kept = np.exp(-self.spacing)
+        gains = lfilter([-np.expm1(-self.spacing)], [1.0, -kept], beyond[::-1])[::-1]
+        return np.minimum(law.infinity + gains, 1.0)
+
+    def _at_nodes(self, number: int):
+        """δ at the first nodes."""
+        found = self._one_at_nodes(self.forward, number)
+        return np.maximum(found, self._one_at_nodes(self.backward, number)) if self.both else found
+
     def profile(self, epsilon):
         epsilon = float(epsilon)
         if epsilon >= 0.0:
@@ -131,14 +150,14 @@ class Rounded(Curve):
         """
         nodes, fpr = self._nodes(), float(fpr)
         with np.errstate(over="ignore"):
-            right = self._profile(nodes) + np.exp(nodes) * fpr
+            right = self._at_nodes(len(nodes)) + np.exp(nodes) * fpr
         other = self if self.both else self.swapped()
-        left = 1.0 - np.exp(-nodes) * (1.0 - other._profile(nodes) - fpr)
+        left = 1.0 - np.exp(-nodes) * (1.0 - other._at_nodes(len(nodes)) - fpr)
         return min(1.0, float(np.min(right)), float(np.min(left)))
 
     def epsilon(self, delta):
         nodes = self._nodes()
-        found = self._profile(nodes)
+        found = self._at_nodes(len(nodes))
         if found[0] <= delta:
             return 0.0
         if found[-1] > delta:
