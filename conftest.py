@@ -1,14 +1,15 @@
 """What all tests and doctests share.
 
 Doctests of what needs an extra are collected where the extra is installed; workers do not compete
-for the cores; long files come first; and compiled programs are forgotten when they have become
-many."""
+for the cores; long files come first; no file's programs are compiled because of what another one
+did; and compiled programs are forgotten when they have become many."""
 
 import collections
 import ctypes
 import gc
 import os
 import pathlib
+import sys
 from importlib.util import find_spec
 
 # each worker has a core: threads of the linear algebra would only wait for one another (read when
@@ -80,6 +81,18 @@ class _Programs:
 
 
 jax.monitoring.register_event_duration_secs_listener(_Programs.count)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_compiled_so_far():
+    """Who computes in a file is what it would be if the file was run alone: not compiled programs
+    because another file compiled some of that kind, or because NumPy did much there.
+    """
+    if (batch := sys.modules.get("jaxgdp.accounting.run.batch")) is not None:
+        batch.BACKGROUND.wait_for_all()
+        batch.BACKGROUND._known.clear()
+        batch._COMPILED.clear()
+        batch._EAGER_WORK_SO_FAR.clear()
 
 
 @pytest.fixture(autouse=True)
