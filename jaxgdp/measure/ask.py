@@ -150,6 +150,10 @@ def _refuse_what_nothing_takes(given: Mapping[str, ArrayLike]) -> None:
             )
 
 
+# width over the width promised, below which no other mechanism is asked for a lower side
+_NARROW = 0.01
+
+
 class _Settings:
     """The checked question for every mechanism.
 
@@ -221,8 +225,9 @@ def _measured(composition: Composition, settings: _Settings, progress: Count | N
     results = dict(found.results)
     monotone = tuple(entry for entry in question.asked if entry[0].monotone)
     for member in paired.lower_bound_mechanisms() if monotone else ():
-        if not any(np.any(q.excess(results[q.name], settings.rtol) > 1.0) for q, _ in monotone):
-            break  # (each takes as long as the first, and narrows what is narrow already)
+        excess = [q.excess(results[q.name], settings.rtol) for q, _ in monotone]
+        if np.max(excess) <= _NARROW:
+            break  # (each takes as long as the first)
         of_monotone = dataclasses.replace(question, asked=monotone)
         own = found_by(pieces.LOWER_BOUND, member, of_monotone, None).results
         for quantity, _ in monotone:

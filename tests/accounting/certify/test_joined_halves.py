@@ -109,7 +109,7 @@ def test_nothing_is_left_beyond_the_largest_loss():
     assert len(beyond_largest(np.inf).loss) == 0
 
 
-def test_without_any_bound_nothing_is_said():
+def test_bound_of_nothing_says_nothing():
     with np.errstate(all="ignore"):
         (found,) = padded([joined([beyond_largest(np.inf)])])
         assert not np.any(found.used)
