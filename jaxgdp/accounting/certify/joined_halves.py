@@ -37,7 +37,8 @@ def beyond_largest(loss: float) -> Bounds:
     Method: docs/method/mu.md#joined
     """
     if not 0.0 < loss < np.inf:
-        return Bounds(*np.zeros((3, 0)))
+        none = np.zeros(0)
+        return Bounds(none, none, none)
     return Bounds(np.array([loss]), np.array([-np.inf]), np.zeros(1), loss)
 
 

@@ -187,6 +187,7 @@ def answer(
         for i, row in enumerate(rows):
             own, located = question.take(np.array([i]), number), ()
             finer: tuple[int, int] | None = (1, 1)
+            left = np.inf
             while finer is not None:
                 curve = _curve(groups, int(row), _reach(own, located), question.rtol, finer)
                 curves[i] = closed_forms.oriented(curve, question.adjacency)
