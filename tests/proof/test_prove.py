@@ -305,7 +305,7 @@ def test_rare_steps_are_looked_at_as_far_as_the_time_goes():
     side = jaxgdp.tpr(run, fpr=1.6e-9)
     started = time.thread_time()
     found = jaxgdp.prove(run, "tpr", tuple(map(float, side)), fpr=1.6e-9, max_seconds=10)
-    assert time.thread_time() - started < 25.0  # (both limits, and both numbers)
+    assert time.thread_time() - started < 20.0
     assert found.verdict != "refuted"
     assert 1.6e-9 < found.bracket.lower <= side.upper and side.lower <= found.bracket.upper < 1e-8
 
@@ -336,7 +336,7 @@ def test_faint_outputs_of_large_losses_make_no_long_lattice():
         sides = getattr(jaxgdp.measure(run, quantity, **asked), quantity)
         found = jaxgdp.prove(run, quantity, sides, max_seconds=10, **asked)
         assert found.verdict == "proven"
-    assert time.thread_time() - started < 25.0  # (both limits, and both numbers)
+    assert time.thread_time() - started < 20.0
 
 
 def test_single_use_without_a_closed_form_is_looked_at_finer_and_finer():
