@@ -138,11 +138,15 @@ class Long(NamedTuple):
 def served(groups: Groups, some: Bool[np.ndarray, " settings"], rtol: float) -> Long:
     """Of ``some`` settings of a batch, those that are answered here."""
     uses = np.asarray(sum(np.sum(count, axis=-1) for _, count in groups))
-    some = np.asarray(some & (uses >= limit_plan.FEWEST_USES))
+    some, few = np.asarray(some), uses < limit_plan.FEWEST_USES
     weak, far, long = (np.zeros_like(some) for _ in range(3))
-    rows = np.flatnonzero(some & limit_plan.may_be_weak(groups))
+    may_be_weak, may_be_far = limit_plan.may_be_weak(groups)
+    rows = np.flatnonzero(some & np.where(few, may_be_far, may_be_weak))
     if len(rows):
         weak[rows], far[rows], long[rows] = limit_plan.weakness(take(groups, rows))
+    # (of few uses that hide hardly anything no lattice is small)
+    some = some & (~few | far)
+    weak, long = weak & some, long & some
     normal = some & (uses >= limit_plan.MANY_USES) & ~far
     for row in np.flatnonzero(normal):
         normal[row] = _is_normal(groups, int(row))

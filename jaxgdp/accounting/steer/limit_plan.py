@@ -30,7 +30,7 @@ _CLOSEST, _EVEN = 1e-3, 4
 _ROOM = 0.2  # standard deviations beyond the rates that are asked for
 _MOST_DEPTH = 38.6  # standard deviations: rates below have no doubles
 _LARGEST_TILT = 1e15
-FEWEST_USES = 1e3  # below which lattices are small whatever is asked
+FEWEST_USES = 1e3  # below which lattices are small unless uses hide hardly anything
 MANY_USES = 1e7  # from which on moments are enough for most numbers
 MOST_USES = 1e11  # from which on the rounding of that many uses is all that a lattice would show
 # of jumps: numbers of them and places of each that are looked at, and the noise up to which a
@@ -146,13 +146,15 @@ def jumps_tell(jumps: Jumps) -> bool:
     return run.p < 1.0 and (few or run.sigma <= _NO_NOISE) and may_have_jumps(jumps)
 
 
-def may_be_weak(groups: tuple) -> Bool[np.ndarray, " settings"]:
-    """Settings of a batch for which it is worth asking how ``weak`` they are: their closed form
-    does not exclude it."""
+def may_be_weak(
+    groups: tuple,
+) -> tuple[Bool[np.ndarray, " settings"], Bool[np.ndarray, " settings"]]:
+    """Settings of a batch for which it is worth asking whether they are ``weak``, and whether they
+    are ``far`` from private: their closed form does not exclude it."""
     own = lambda stacked: closed_forms.of_each(lambda m: m.tail_precision(), stacked)
     with np.errstate(all="ignore"):
         bound = sum(np.sum(count * own(mechanism), axis=-1) for mechanism, count in groups)
-    return np.asarray(bound >= 8.0 * _WEAK)
+    return np.asarray(bound >= 8.0 * _WEAK), np.asarray(bound >= 8.0 * _FAR)
 
 
 class Weakness(NamedTuple):

@@ -111,6 +111,45 @@ def test_work_is_bounded_however_far_from_private(setting, quantity, argument, b
     assert high - low <= 2e-3 * high
 
 
+# (compositions of few uses, what is asked, and bounds by what the parts are alone: μ of Gaussian
+# parts from below, ε at most the sum of largest losses and the ε of the rest; of k Laplace steps
+# with 1/b = L the loss is k·L − 2·(a sum of at most k standard exponentials) under Q)
+_HARDLY_ANY_NOISE = [
+    ([(jaxgdp.Gaussian(1e-150), 1), (jaxgdp.Laplace(1.0), 1)], "mu", {}, (1e150, 1e150)),
+    ([(jaxgdp.Gaussian(1e-30), 1), (jaxgdp.Laplace(1.0), 1)], "mu", {}, (1e30, 1e30)),
+    (
+        [(jaxgdp.Gaussian(1e-8), 3), (jaxgdp.SubsampledGaussian(1.0, 0.01), 100)],
+        "mu",
+        {},
+        (np.sqrt(3.0) * 1e8, np.sqrt(3.0) * 1e8 * (1.0 + 1e-12)),
+    ),
+    (
+        [(jaxgdp.Laplace(1e-7), 3), (jaxgdp.Gaussian(1.0), 1)],
+        "epsilon",
+        {"delta": 1e-5},
+        (3e7 - 2.0 * 40.0, 3e7 + 6.0),
+    ),
+    ([(jaxgdp.Laplace(1e-6), 2), (jaxgdp.Laplace(1.0), 3)], "tpr", {"fpr": 1e-3}, (1.0, 1.0)),
+    (
+        [(jaxgdp.DiscreteGaussian(0.05), 2), (jaxgdp.Gaussian(1e-5), 1)],
+        "epsilon",
+        {"delta": 0.5},
+        (0.5e10, 0.5e10 + 1e5),
+    ),
+]
+
+
+@pytest.mark.parametrize(("uses", "quantity", "argument", "bounds"), _HARDLY_ANY_NOISE)
+def test_few_uses_that_hide_hardly_anything_take_no_lattice(uses, quantity, argument, bounds):
+    started = time.thread_time()
+    found = jaxgdp.measure(jaxgdp.compose(uses), quantity, **argument)
+    assert time.thread_time() - started < 5.0  # (26 s by lattices)
+    low, high = found[quantity]
+    assert low <= bounds[1] and bounds[0] <= high
+    assert low >= bounds[0] * (1.0 - 1e-3) and high <= bounds[1] * (1.0 + 1e-3)
+    assert found.status[quantity] == 0
+
+
 def test_hardly_subsampled_runs_are_nearly_those_without_subsampling():
     """(far from private, with the answer known: μ = √T/σ without subsampling)"""
     found = jaxgdp.measure(jaxgdp.dpsgd(2.0, 1.0 - 1e-13, 10**6), "mu").mu
