@@ -3,6 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
+from scipy.special import gammaln, logsumexp
 
 import jaxgdp
 
@@ -100,3 +101,32 @@ def test_middle_of_the_envelope_of_one_use_is_guessing_plus_the_advantage(sigma,
             truth = float(truth)
             assert bracket.lower <= truth * (1.0 + 1e-12) and truth * (1.0 - 1e-12) <= bracket.upper
             assert bracket.width <= 1e-3 * bracket.upper
+
+
+def test_order_whose_losses_are_larger_counts_at_a_rate_of_both_orders():
+    """The β of four outcomes used 128 times, by the logs of all 366,145 numbers of times that each
+    may be seen: the most powerful test of removing a record misses 1e46 times as seldom as that of
+    adding one, and the line that touches it there lies below both curves.
+    """
+    p = np.array([0.10680819, 0.08980494, 0.28804702, 0.51533985])
+    q = np.array([0.14992691, 0.82572094, 0.01569111, 0.00866104])
+    p, q, uses, fpr = p / p.sum(), q / q.sum(), 128, 0.15487504982210767
+    found = jaxgdp.measure(jaxgdp.compose([(jaxgdp.FromPMFs(p=p, q=q), uses)]), "beta", fpr=fpr)
+    each = np.indices((uses + 1,) * 3).reshape(3, -1)
+    each = each[:, each.sum(axis=0) <= uses]
+    each = np.vstack([each, uses - each.sum(axis=0)])
+    ways = gammaln(uses + 1.0) - gammaln(each + 1.0).sum(axis=0)
+    log_p, log_q = ways + np.log(p) @ each, ways + np.log(q) @ each
+    # (outcomes with the largest Q-mass for their P-mass first, until their P-mass is the FPR)
+    order = np.argsort(log_p - log_q)
+    total = np.cumsum(np.exp(log_p[order]))
+    last = int(np.searchsorted(total, fpr))
+    part = (total[last] - fpr) / np.exp(log_p[order[last]])
+    missed = np.append(log_q[order[last + 1 :]], log_q[order[last]] + np.log(part))
+    log_beta = logsumexp(missed)
+    slope = log_q[order[last]] - log_p[order[last]]
+    of_other = logsumexp(np.minimum(log_p, slope + log_q))
+    assert of_other >= np.logaddexp(log_beta, slope + np.log(fpr))
+    low, high = np.log(found.beta)
+    assert low - 1e-9 <= log_beta <= high + 1e-9
+    assert found.status["beta"] == 0
