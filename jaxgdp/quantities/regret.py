@@ -49,8 +49,7 @@ def _upper(p: Points, mu: Array) -> Array:
     """
     log_alpha = xp.append(p.log_alpha, -xp.inf)
     log_tpr = xp.append(p.log_tpr, -xp.inf)
-    alpha, tpr = xp.exp(log_alpha), xp.exp(log_tpr)
-    gain = xp.where(p.used, tpr[:-1] - alpha[:-1], -1.0)
+    gain = _gain(p)
     start = argmax(gain)
     certain = _intercept(log_alpha[start], log_tpr[start], xp.zeros(()), -1.0)
     middle = 0.5 * (gaussian_delta(0.0, mu) - xp.where(gain[start] > 0.0, certain, 0.0))
@@ -85,6 +84,32 @@ def _apart(p: Points) -> Points:
     kept = xp.append(True, ~(drop < _SAME) | (p.log_alpha[1:] == -xp.inf))
     k = xp.cummax(xp.where(kept, xp.arange(kept.shape[0]), 0))
     return Points(*(a[k] for a in p))
+
+
+def _gain(p: Points) -> Array:
+    """TPR − FPR of each test, −1 of none."""
+    return xp.where(p.used, xp.exp(p.log_tpr) - xp.exp(p.log_alpha), -1.0)
+
+
+def _from_best(p: Points, other: Points) -> Points:
+    """The tests of a half-curve from the best one for slope 1 on, and before them that of the other
+    half, mirrored, if it gains more.
+
+    Method: docs/method/regret.md#sides
+    """
+    gain, mirrored = _gain(p), _gain(other)
+    own, k = argmax(gain), argmax(mirrored)
+    test = Points(
+        xp.zeros(()),
+        xp.zeros(()),
+        other.log_beta[k],
+        log1mexp(other.log_alpha[k]) - log_error(),
+        other.log_alpha[k],
+        other.used[k] & (mirrored[k] > gain[own] + GAP),
+    )
+    rows = Points(*(xp.concatenate([a[None], b]) for a, b in zip(test, p, strict=True)))
+    first = xp.arange(len(gain) + 1) <= own
+    return Points(*(xp.where(first & test.used, a, b) for a, b in zip(test, rows, strict=True)))
 
 
 class _Merged(NamedTuple):
@@ -221,7 +246,8 @@ def regret(curve: Curve, reported: Bracket, *, symmetric: bool) -> Bracket:
         upper = _upper(attacks[0], high)
         lower = _lower(plus, both, low)
     else:
-        upper = xp.maximum(_upper(attacks[0], high), _upper(attacks[1], high))
+        halves = [_from_best(*attacks), _from_best(*attacks[::-1])]
+        upper = xp.maximum(_upper(halves[0], high), _upper(halves[1], high))
         lower = xp.maximum(_lower(plus, both[:1], low), _lower(minus, both[1:], low))
     # δ_μ(ε) grows with μ by at most 1/√(2π)
     alone = (high - curve.gaussian_part_mu) * np.sqrt(1.0 / (8.0 * np.pi)) + GAP
