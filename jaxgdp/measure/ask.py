@@ -226,12 +226,18 @@ def _measured(composition: Composition, settings: _Settings, progress: Count | N
     monotone = tuple(entry for entry in question.asked if entry[0].monotone)
     for member in paired.lower_bound_mechanisms() if monotone else ():
         excess = [q.excess(results[q.name], settings.rtol) for q, _ in monotone]
-        if np.max(excess) <= _NARROW:
-            break  # (each takes as long as the first)
+        # (each takes as long as the first)
+        wide = np.any(np.stack(excess) > _NARROW, axis=0)
+        if not np.any(wide):
+            break
         of_monotone = dataclasses.replace(question, asked=monotone)
         own = found_by(pieces.LOWER_BOUND, member, of_monotone, None).results
         for quantity, _ in monotone:
-            results[quantity.name] = narrowed(quantity, results[quantity.name], own[quantity.name])
+            before = results[quantity.name]
+            more = narrowed(quantity, before, own[quantity.name])
+            # (a setting has the same numbers beside whichever others)
+            sides = (np.where(wide, *each) for each in zip(more, before, strict=True))
+            results[quantity.name] = Bracket(*sides)
     return _settled(settings, shape, found._replace(results=results))
 
 

@@ -161,6 +161,19 @@ def test_compositions_are_within_the_sums_of_their_parts():
     assert found.width <= 5e-3 * found.upper
 
 
+def test_setting_has_the_same_numbers_beside_whichever_others():
+    """(lower sides of more numbers of new cells are looked for where a bracket is wide alone)"""
+    columns = [0.5, 1.0, 2.0, 8.0, 30.0], [3.0, 9.0, 9.0, 60.0, 200.0], [1, 2, 1, 1, 2]
+    asked = {"delta": 1e-5, "fpr": 1e-3, "epsilon": 1.0}
+    for name, argument in (("epsilon", "delta"), ("tpr", "fpr"), ("delta", "epsilon")):
+        ask = getattr(jaxgdp, name)
+        given = {argument: asked[argument]}
+        together = ask(jaxgdp.ThresholdedGaussian(*columns), **given)
+        for k, setting in enumerate(zip(*columns, strict=True)):
+            alone = ask(jaxgdp.ThresholdedGaussian(*setting), **given)
+            assert (alone.lower, alone.upper) == (together.lower[k], together.upper[k])
+
+
 def test_thresholds_that_are_higher_show_less():
     found = jaxgdp.delta(jaxgdp.ThresholdedGaussian(2.0, [6.0, 8.0, 10.0], 2), epsilon=3.0)
     for side in found:
