@@ -177,7 +177,8 @@ def logsumexp(a: Any, axis: int | None = None):
         return jax.nn.logsumexp(a, axis=axis)
     top = np.max(a, axis=axis, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
-    total = np.log(np.sum(np.exp(a - top), axis=axis))
+    with np.errstate(divide="ignore"):
+        total = np.log(np.sum(np.exp(a - top), axis=axis))
     return total + np.reshape(top, np.shape(total))
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
+from ...numerics import namespace as xp
 from ...numerics.errors import LOGS, UNIT
 from ...numerics.normal import log1mexp, log_ndtr
 from ...numerics.shapes import Array, Float
@@ -228,16 +229,16 @@ def profile(run: SampledRun, thresholds: Float[Array, " thresholds"]) -> Profile
     # (few jumps show less than more: those that are hardly ever as few are taken for more)
     first = min(least_number(run), len(found.log_mass) - 1)
     mass = found.log_mass[first:].copy()
-    mass[0] = np.logaddexp.reduce(found.log_mass[: first + 1])
+    mass[0] = xp.logsumexp(found.log_mass[: first + 1])
     number = np.arange(first, len(found.log_mass))
     shown = number > 0
     mu = np.sqrt(number[shown]) / run.sigma
     with np.errstate(all="ignore"):
         delta, rest = profiles(mu, np.broadcast_to(thresholds[:, None], (len(thresholds), len(mu))))
         delta, rest = delta + mass[shown], rest + mass[shown]
-    log_delta = np.logaddexp.reduce(delta, axis=1) + BINOMIAL
+    log_delta = xp.logsumexp(delta, axis=-1) + BINOMIAL
     none = mass[0] if first == 0 else -np.inf
-    log_rest = np.logaddexp(np.logaddexp.reduce(rest, axis=1), none) - BINOMIAL
+    log_rest = np.logaddexp(xp.logsumexp(rest, axis=-1), none) - BINOMIAL
     log_delta = np.minimum(np.logaddexp(log_delta, found.log_rest), 0.0)
     return Profile(log_delta, np.minimum(log_rest, 0.0))
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...numerics import namespace as xp
 from ...numerics.errors import UNIT
 from ...numerics.normal import log1mexp, log_ndtr, log_sub
 from ...numerics.shapes import Array, Float
@@ -96,9 +97,9 @@ def _near(run: SampledRun, terms: Located, thresholds: Array, part: float) -> Pr
     far = float(log_ndtr(-0.5 * part / run.sigma))
     unsure = np.log(run.steps) + far * (1.0 - _ROUNDED) + BINOMIAL
     mass = terms.found.log_mass
-    log_delta = np.logaddexp.reduce(log_delta + mass[1:], axis=1) + BINOMIAL
+    log_delta = xp.logsumexp(log_delta + mass[1:], axis=-1) + BINOMIAL
     others = np.logaddexp(terms.found.log_rest, unsure)
-    left = np.logaddexp.reduce(rest + mass[1:], axis=1)
+    left = xp.logsumexp(rest + mass[1:], axis=-1)
     if none < 0.0:
         left = np.logaddexp(left, mass[0])
     else:
@@ -132,26 +133,18 @@ def achieved_tests(
     some = slice(max(first - 1, 0), None)
     deviation, shift, size = terms.deviation[some], terms.shift[some], terms.size[some]
     number_of_sets = ways(terms.run.steps, len(mass) - 1)[1:][some]
-    fewer = _log_sum(mass[: len(mass) - len(shift)])
+    fewer = xp.logsumexp(mass[: len(mass) - len(shift)])
     mass = mass[1:][some]
     half, t = 0.5 * deviation, thresholds[:, None]
     moved = (shift - t) / deviation
     off = _ROUNDED * (half + (size + t) / deviation)
-    log_tpr = _log_sum(mass + log_ndtr(half + moved - off) * (1.0 + _ROUNDED)) - BINOMIAL
-    misses = _log_sum(mass + log_ndtr(-half - moved + off) * (1.0 - _ROUNDED))
+    seen = mass + log_ndtr(half + moved - off) * (1.0 + _ROUNDED)
+    missed = mass + log_ndtr(-half - moved + off) * (1.0 - _ROUNDED)
+    log_tpr, misses = xp.logsumexp(seen, axis=-1) - BINOMIAL, xp.logsumexp(missed, axis=-1)
     misses = np.logaddexp(np.logaddexp(misses, fewer), log_rest) + BINOMIAL
     far = log_ndtr(moved - half + off)
-    union = _log_sum(number_of_sets + far * (1.0 - _ROUNDED))
+    union = xp.logsumexp(number_of_sets + far * (1.0 - _ROUNDED), axis=-1)
     log_fpr = np.minimum(np.minimum(union + BINOMIAL, -thresholds), 0.0)
     log_tpr, misses = np.minimum(log_tpr, 0.0), np.minimum(misses, 0.0)
     unknown = np.full_like(log_tpr, -np.inf)
     return [(log_fpr, log_tpr, misses)], [(misses, unknown, log_fpr)]
-
-
-def _log_sum(logs: Array) -> Array:
-    """log Σ e^x of rows of up to ten thousand numbers, off by 1e-11 and its own last digits: what
-    is below e^−745 times the largest of them is left out.
-    """
-    top = np.max(logs, axis=-1)
-    start = np.where(np.isfinite(top), top, 0.0)
-    return start + np.log(np.sum(np.exp(logs - start[..., None]), axis=-1))

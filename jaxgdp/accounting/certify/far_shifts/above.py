@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ....numerics import namespace as xp
 from ....numerics.errors import UNIT
 from ....numerics.normal import log1mexp, log_sub
 from ....numerics.shapes import Array, Float
@@ -108,9 +109,7 @@ def _block(t: Array, deviation: Array, shift: Array, log_mass: Array) -> tuple[A
         delta = np.where(turned, log1mexp(np.minimum(rest, 0.0)) + BINOMIAL, delta)
     delta = np.where(np.isnan(delta), 0.0, np.minimum(delta, 0.0))
     rest = np.where(np.isnan(rest), -np.inf, rest)
-    return np.logaddexp.reduce(delta + log_mass, axis=1), np.logaddexp.reduce(
-        rest + log_mass, axis=1
-    )
+    return xp.logsumexp(delta + log_mass, axis=-1), xp.logsumexp(rest + log_mass, axis=-1)
 
 
 def _together(

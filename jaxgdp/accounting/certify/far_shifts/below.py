@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ....numerics import namespace as xp
 from ....numerics.errors import UNIT
 from ....numerics.normal import log_ndtr, log_sub
 from ....numerics.shapes import Array, Float
@@ -97,9 +98,9 @@ def _terms(far: FarShifts, draws: Atoms, t: Array) -> tuple[Test, Test]:
     deviation = np.sqrt(draws.low)
     half, moved = 0.5 * deviation, (draws.own - at) / deviation
     off = _ROUNDED * (half + (np.abs(draws.own) + at) / deviation)
-    every = np.logaddexp.reduce
-    log_tpr = every(draws.log_mass + log_ndtr(half + moved - off) * (1.0 + _ROUNDED), axis=1)
-    misses = every(draws.log_mass + log_ndtr(-half - moved + off) * (1.0 - _ROUNDED), axis=1)
+    seen = draws.log_mass + log_ndtr(half + moved - off) * (1.0 + _ROUNDED)
+    missed = draws.log_mass + log_ndtr(-half - moved + off) * (1.0 - _ROUNDED)
+    log_tpr, misses = (xp.logsumexp(logs, axis=-1) for logs in (seen, missed))
     misses = np.logaddexp(np.logaddexp(misses, far.log_none), draws.log_rest) + BINOMIAL
     log_fpr, misses = -at[:, 0], np.minimum(misses, 0.0)
     log_tpr = np.minimum(log_tpr - BINOMIAL, 0.0)
