@@ -11,6 +11,7 @@ import numpy as np
 from ..accounting.certify.curve import Curve
 from ..accounting.run.executors import COMPILED, choose
 from ..bracket import Bracket
+from ..numerics import batching
 from ..numerics.compiling import Program
 from ..numerics.once import sharing
 from ..numerics.recent import Recent
@@ -19,6 +20,7 @@ from ..numerics.validation import broadcast
 from ..quantities.base import Quantity
 
 _AT_ONCE = 2**20  # vertices looked at together
+_IN_CACHE = 2**18  # numbers in an array of many readings that NumPy makes at once, at most
 _READS = 8  # readings that take as long as one setting of ``measure``
 _SHARED = Recent(2**25, each=2**7)  # bytes: what readings of the same curves have in common
 _ARRAYS = 8  # times the bytes of a curve that what its readings need may take
@@ -70,16 +72,23 @@ def read_curves(
         _read_compiled(quantity, symmetric, entries, where, flat, low, high)
     else:
         for (_, curve), rows in zip(entries, where, strict=True):
-            # (what a large curve needs is kept no longer than it is read)
-            small = 8 * sum(map(np.size, jax.tree.leaves(curve))) <= _SHARED.most // _ARRAYS
-            with np.errstate(all="ignore"), sharing(_SHARED if small else None):
-                for row in rows:
-                    found = quantity.read(curve, flat[row], symmetric=symmetric)
-                    low[row], high[row] = (
-                        np.maximum(low[row], found.lower),
-                        np.minimum(high[row], found.upper),
-                    )
+            if len(rows) > 0:
+                found = _read_by_numpy(curve, quantity, flat[rows], symmetric)
+                low[rows] = np.maximum(low[rows], found.lower)
+                high[rows] = np.minimum(high[rows], found.upper)
     return Bracket(low.reshape(wide), high.reshape(wide))
+
+
+def _read_by_numpy(
+    curve: Curve, quantity: Quantity, queries: np.ndarray, symmetric: bool
+) -> Bracket:
+    """A curve at its queries: what several readings need of it alone is computed once."""
+    room = min(len(queries), _IN_CACHE // np.size(curve.upper_plus.log_alpha))
+    # (what a large curve needs is kept no longer than it is read, and so is what many rows share)
+    small = 8 * sum(map(np.size, jax.tree.leaves(curve))) <= _SHARED.most // _ARRAYS
+    read = functools.partial(quantity.read, symmetric=symmetric)
+    with np.errstate(all="ignore"), sharing(_SHARED if small and room <= 1 else None):
+        return batching.run(read, (queries,), room, alike=(curve,))
 
 
 def _read_known(

@@ -93,6 +93,7 @@ FUNCTIONS = {
     "polynomial": lambda s, v, m: xp.polyval(np.array([1.0, -2.0, 0.5]), v),
     "searches": lambda s, v, m: (
         xp.searchsorted(np.sort(PLAIN), v),
+        xp.searchsorted(np.sort(PLAIN), s, side="right"),
         xp.interp(v, np.sort(PLAIN), PLAIN),
     ),
     "gathered": lambda s, v, m: (
@@ -142,6 +143,27 @@ def test_rows_together_are_rows_one_by_one(name, room):
     for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(many), strict=True):
         assert a.shape == b.shape
         np.testing.assert_allclose(a, b, rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("room", [1, 2, 4, 100])
+def test_what_is_alike_in_all_rows_is_handed_to_each(room):
+    alike = (VECTORS[0], {"matrix": SQUARE, "number": 0.3})
+    function = lambda v, more, s: (
+        v[xp.argmin(xp.abs(v - s))],
+        more["matrix"][xp.argmax(s * v)] * more["number"],
+        xp.sum(v),
+        xp.cond(s > 0.7, lambda x: x, lambda x: -x, v),
+        xp.vmap(lambda row: xp.sum(row * s) * v)(more["matrix"]),
+    )
+    found = batching.run(function, (SCALARS,), room, alike)
+    expected = [function(*alike, s) for s in SCALARS]
+    for a, b in zip(found, zip(*expected, strict=True), strict=True):
+        np.testing.assert_allclose(a, np.stack(b), rtol=1e-14, atol=1e-15)
+
+
+def test_what_is_alike_is_plain_where_rows_are_run_one_by_one():
+    found = batching.run(lambda v, s: s * np.median(v), (SCALARS,), 10, (VECTORS[0],))
+    assert np.array_equal(found, SCALARS * np.median(VECTORS[0]))
 
 
 def _filled(s):

@@ -111,10 +111,10 @@ def _take_along_axis(a: Any, index: Any, axis: int) -> Batched:
 def _row_by_row(function: Callable) -> Callable:
     """A one-dimensional search, for which NumPy has no axis, of each row."""
 
-    def rule(*arrays: Any) -> Batched:
+    def rule(*arrays: Any, **constants: Any) -> Batched:
         values, depth = in_rows(arrays)
         rows = values[0].shape[:depth]
-        found = [function(*(value[at] for value in values)) for at in np.ndindex(rows)]
+        found = [function(*(v[at] for v in values), **constants) for at in np.ndindex(rows)]
         return Batched(np.stack(found).reshape(rows + np.shape(found[0])), depth)
 
     return rule

@@ -69,8 +69,10 @@ def _deeper(depth: int, rows: int, room: int) -> Iterator[None]:
         _HERE.depth, _HERE.rows, _HERE.room = before
 
 
-def mapped(function: Callable, args: Any, room: int | None = None) -> Any:
-    """``function`` over the leading axis of all arguments, as many rows at once as have room."""
+def mapped(function: Callable, args: Any, room: int | None = None, alike: tuple = ()) -> Any:
+    """``function`` over the leading axis of all arguments, as many rows at once as have room; what
+    is ``alike`` (plain arrays) goes first.
+    """
     leaves, structure = jax.tree.flatten(args)
     room = room or _HERE.room
     number, level = len(leaves[0]), _HERE.depth
@@ -82,7 +84,8 @@ def mapped(function: Callable, args: Any, room: int | None = None) -> Any:
         # (a single row needs no axis)
         rows = [leaf[start] if count == 1 else _rows(leaf, level, part) for leaf in leaves]
         with _deeper(level + (count > 1), count, room):
-            found = function(*jax.tree.unflatten(structure, rows))
+            first = alike if count == 1 else jax.tree.map(lambda a: _alike(a, level), alike)
+            found = function(*first, *jax.tree.unflatten(structure, rows))
         found, shape = jax.tree.flatten(found)
         parts.append([_as_axis(leaf, level, count) for leaf in found])
     columns = parts[0]
@@ -101,6 +104,11 @@ def _rows(leaf: Any, level: int, part: slice) -> Batched:
     return Batched(value[(slice(None),) * level + (part,)], level + 1)
 
 
+def _alike(leaf: Any, level: int) -> Batched:
+    """A plain array that all rows of the newest axis have."""
+    return Batched(np.reshape(leaf, (1,) * (level + 1) + np.shape(leaf)), level + 1)
+
+
 def _as_axis(leaf: Any, level: int, count: int) -> Any:
     """The newest axis of rows as the first axis of an array."""
     if type(leaf) is not Batched:
@@ -112,28 +120,30 @@ def _as_axis(leaf: Any, level: int, count: int) -> Any:
     return Batched(value, level) if level else value
 
 
-def run(function: Callable, columns: tuple, room: int) -> Any:
+def run(function: Callable, columns: tuple, room: int, alike: tuple = ()) -> Any:
     """``function`` of every row of ``columns`` (plain arrays in any tree), stacked: many rows at
     once where there is a rule for all that it does, else one by one.
 
     Args:
-        function: of the rows of all columns.
+        function: of what is alike in all rows, and of the rows of all columns.
         columns: a tuple of trees of plain arrays with a leading axis of rows.
         room: how many rows at once, those of ``namespace.vmap`` within counted; with room for a
             single one nothing is run together.
+        alike: a tuple of trees of plain arrays that every row has: what is computed of them alone
+            is computed once for rows that are run together.
 
     Raises:
         Exception: whatever ``function`` raises but :class:`Unbatchable`.
     """
     if room > 1:
         try:
-            return mapped(function, columns, room)
+            return mapped(function, columns, room, alike)
         except Exception as error:
             if not _misses_a_rule(error):
                 raise
     leaves, structure = jax.tree.flatten(columns)
     found = [
-        function(*jax.tree.unflatten(structure, [leaf[i] for leaf in leaves]))
+        function(*alike, *jax.tree.unflatten(structure, [leaf[i] for leaf in leaves]))
         for i in range(len(leaves[0]))
     ]
     return jax.tree.map(lambda *a: np.stack(a), *found)
