@@ -146,7 +146,7 @@ def test_rows_together_are_rows_one_by_one(name, room):
 
 
 @pytest.mark.parametrize("room", [1, 2, 4, 100])
-def test_what_is_alike_in_all_rows_is_handed_to_each(room):
+def test_arrays_alike_in_all_rows_are_handed_to_each(room):
     alike = (VECTORS[0], {"matrix": SQUARE, "number": 0.3})
     function = lambda v, more, s: (
         v[xp.argmin(xp.abs(v - s))],
@@ -161,7 +161,7 @@ def test_what_is_alike_in_all_rows_is_handed_to_each(room):
         np.testing.assert_allclose(a, np.stack(b), rtol=1e-14, atol=1e-15)
 
 
-def test_what_is_alike_is_plain_where_rows_are_run_one_by_one():
+def test_arrays_alike_are_plain_where_rows_are_run_one_by_one():
     found = batching.run(lambda v, s: s * np.median(v), (SCALARS,), 10, (VECTORS[0],))
     assert np.array_equal(found, SCALARS * np.median(VECTORS[0]))
 
