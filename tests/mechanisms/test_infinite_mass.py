@@ -2,10 +2,12 @@
 vertex of the curve.
 """
 
+import time
+
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 import jaxgdp
 
@@ -177,3 +179,23 @@ def test_mass_at_infinity_leaves_nothing_behind_in_the_attack():
     assert _delta_of_both(low, 0.1, 1e-8, 1.5, 0.02) >= 1e-5 * (1 - 1e-6)
     assert _delta_of_both(high, 0.1, 1e-8, 1.5, 0.02) <= 1e-5 * (1 + 1e-6)
     assert high - low <= 1e-3 * high
+
+
+@pytest.mark.parametrize(("uses", "chance"), [(150, 1e-3), (300, 1e-5), (3000, 1e-4)])
+def test_leaks_beside_smooth_laws_take_no_longer_than_those(uses, chance):
+    """Uses that show all with a small chance, and otherwise one loss, beside k·Gaussian noise: with
+    a the chance that none of them shows all, TPR(α) = 1 − a + a·Φ(√k − z_α) for removing the
+    record, and μ at the floor of 1e-10 is that of the floor, which all larger rates are below.
+    """
+    leak = jaxgdp.FromPMFs(p=[1.0, 0.0], q=[1.0 - chance, chance])
+    run = jaxgdp.compose([(leak, uses), (jaxgdp.Gaussian(1.0), 3)])
+    started = time.thread_time()
+    found = jaxgdp.measure(run, ("mu", "tpr"), fpr=1e-3, adjacency="remove")
+    assert time.thread_time() - started < 5.0  # (25 s where such uses were planned for wrongly)
+    hidden = uses * np.log1p(-chance)
+    tpr = lambda z: -np.expm1(hidden) + np.exp(hidden) * norm.cdf(np.sqrt(3.0) - z)
+    assert found.tpr.lower <= tpr(norm.isf(1e-3)) <= found.tpr.upper
+    z = norm.isf(np.geomspace(1e-10, 0.5, 2001))
+    exact = np.max(norm.ppf(tpr(z)) + z)
+    assert found.mu.lower <= exact * (1.0 + 1e-9) and exact <= found.mu.upper * (1.0 + 1e-9)
+    assert max(found.status.values()) == 0
