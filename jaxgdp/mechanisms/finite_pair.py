@@ -97,7 +97,7 @@ class FinitePair(Mechanism):
         room = xp.where(
             narrow, xp.maximum(_LEAST * xp.maximum(xp.abs(low), xp.abs(high)), 1e-12), 0.0
         )
-        # (half of the mass, so that all of it is no more than there is, however many uses there are)
+        # (half of the mass: all of it is no more than there is, however many uses there are)
         aside = xp.where(narrow, xp.logsumexp(log_weight) - 2.0 * np.log(2.0), -xp.inf)
         log_weight = xp.where(narrow, log_weight - np.log(2.0), log_weight)
         ends = xp.stack([loss[0] - room, loss[-1] + room])
