@@ -40,7 +40,7 @@ _HELPS_AT_LAST = 0.4
 TWICE, _FOUR_TIMES = 2.3, 10.0
 # the noise up to which lattices do more than many times as many points, and the work of the last
 # curve at the usual accuracy; how many times as many points it has at most
-_NOISE_OF_LATTICES, _MOST_WORK_USUAL, _MOST_MORE = 0.25, 6e9, 8
+_NOISE_OF_LATTICES, _MOST_WORK_USUAL, _MOST_MORE = 0.25, 3e9, 8
 # how many times as many points as usual a first curve has at the usual accuracy, and where a number
 # takes more of them
 _ROUGH, _LESS_ROUGH = 0.25, 0.5
@@ -354,6 +354,19 @@ def narrow_further(groups: Groups, row: int, own: Question, results: dict[str, B
     if 1.0 < left <= _far(own):
         narrow(groups, row, own, results, finer=_foreseen(left, own))
     return left <= _far(own)
+
+
+def on_most_points(groups: Groups, row: int, own: Question, results: dict[str, Bracket]) -> bool:
+    """Whether a setting that is ``seldom`` has had curves on as many points as may be, and these
+    left a number so near to what is asked that no lattice shows more, at the usual accuracy.
+
+    Args:
+        groups, row, own, results: as for :func:`narrow`.
+    """
+    if own.rtol < USUAL or own.keep or worst(results, own, row) > _FOUR_TIMES:
+        return False
+    run = _run(groups, row)
+    return run is not None and not _lattices_first(run)
 
 
 def _foreseen(left: float, own: Question) -> int:

@@ -71,6 +71,9 @@ def answer(
     if len(rows):
         found.put(rows, by_share.answer(groups, rows, question.take(rows, number)))
         left[rows] = _wide(found, question, rows) & (not question.keep)
+        for row in map(int, rows[left[rows]]):
+            own = question.take(np.array([row]), number)
+            left[row] = not by_share.on_most_points(groups, row, own, found.results)
     _by_far_shifts(groups, question, found, far, left)
     _by_moments(groups, question, found, long, left, max_size, executor)
     _by_pieces(groups, question, found, left, (left | long.hopeless) & ~counted, max_size)

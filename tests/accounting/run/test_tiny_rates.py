@@ -6,6 +6,8 @@ By the central limit theorem the composition tends to Gaussian DP of μ = p·√
 relative order 1/√T here.
 """
 
+import time
+
 import numpy as np
 import pytest
 from scipy.special import ndtr
@@ -35,3 +37,22 @@ def test_tiny_rates_are_as_accurate_as_asked(run, adjacency):
         lower, upper = found[name]
         assert found.status[name] == 0, name
         assert lower * (1.0 - 1e-3) <= wanted <= upper * (1.0 + 1e-3), (name, lower, upper, wanted)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("setting", "epsilon", "adjacency", "bounds"),
+    [
+        # (brackets of curves on twice as many points, which take twice the time)
+        ((2.1638, 1.16e-7, 88287672), 0.179, "remove", (2.1466e-209, 2.1498e-209)),
+        ((0.16802, 8.2e-9, 1011577), 292.0, "remove", (1.64325e-82, 1.64593e-82)),
+        ((1.2694, 2.6e-7, 3084018), 5.84, "add_remove", (5.8916e-154, 5.9044e-154)),
+        ((1.1265, 1.3e-9, 6283982), 4.69, "add_remove", (6.1585e-175, 6.1712e-175)),
+    ],
+)
+def test_work_is_bounded_for_tiny_deltas_of_rare_steps(setting, epsilon, adjacency, bounds):
+    started = time.thread_time()
+    found = jaxgdp.delta(jaxgdp.dpsgd(*setting), epsilon=epsilon, adjacency=adjacency)
+    assert time.thread_time() - started < 12.0
+    assert found.lower <= bounds[1] and bounds[0] <= found.upper
+    assert found.width <= 1e-2 * found.upper
