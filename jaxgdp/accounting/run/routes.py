@@ -67,13 +67,7 @@ def answer(
         several = np.array([each.counted for each in closed])
         left[rows] = several & _wide(found, question, rows) & (not question.keep)
     counted = _by_jumps_and_pieces(groups, question, found, jumps | helped, left, max_size)
-    rows = np.flatnonzero(seldom & left)
-    if len(rows):
-        found.put(rows, by_share.answer(groups, rows, question.take(rows, number)))
-        left[rows] = _wide(found, question, rows) & (not question.keep)
-        for row in map(int, rows[left[rows]]):
-            own = question.take(np.array([row]), number)
-            left[row] = not by_share.on_most_points(groups, row, own, found.results)
+    _by_share(groups, question, found, seldom, left)
     _by_far_shifts(groups, question, found, far, left)
     _by_moments(groups, question, found, long, left, max_size, executor)
     _by_pieces(groups, question, found, left, (left | long.hopeless) & ~counted, max_size)
@@ -86,6 +80,22 @@ def answer(
         so_far = found.of(others, part[1])
         found.put(others, _by_lattices(*part, progress, max_size, executor, so_far))
     return found.answer()
+
+
+def _by_share(
+    groups: tuple, question: Question, found: RunningBrackets, some: Array, left: Array
+) -> None:
+    """Put brackets of ``some`` settings by the law given that a record is sampled, and mark those
+    that are left, in place.
+    """
+    rows, number = np.flatnonzero(some & left), len(left)
+    if len(rows) == 0:
+        return
+    found.put(rows, by_share.answer(groups, rows, question.take(rows, number)))
+    left[rows] = _wide(found, question, rows) & (not question.keep)
+    for row in map(int, rows[left[rows]]):
+        own = question.take(np.array([row]), number)
+        left[row] = not by_share.on_most_points(groups, row, own, found.results)
 
 
 def _by_moments(
