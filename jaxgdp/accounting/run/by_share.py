@@ -362,6 +362,8 @@ def on_most_points(groups: Groups, row: int, own: Question, results: dict[str, B
 
     Args:
         groups, row, own, results: as for :func:`narrow`.
+
+    Method: docs/method/seldom.md#seldom-which
     """
     if own.rtol < USUAL or own.keep or worst(results, own, row) > _FOUR_TIMES:
         return False
