@@ -169,8 +169,6 @@ class Engine:
         self.scouted: dict[int, Lattices] = {}
         # settings whose whole curve is composed as finely as it takes
         self.in_full: set[int] = set()
-        # passes that were there already: another one would show nothing new
-        self.composed: set[tuple] = set()
         # lattice points that passes over a setting may still have
         self.most_points = _points(question, groups) / (3.0 if places else 1.0)
         self.points_left = np.full(self.number, self.most_points)
@@ -232,23 +230,16 @@ class Engine:
                 self.open_tasks[i] -= 1
                 continue
             self.points_left[i] -= lattices.points
-            self.composed.add(self._pass_of(task, lattices))
             found.append((lattices, task))
         self._report_finished()
         return found
 
     def _in_vain(self, task: Task, lattices: Lattices) -> bool:
-        """Whether a pass would take more work than is left, or is one that was there before."""
+        """Whether a pass would take more work than is left, or is the first one once more."""
         if task.tries > 0:
-            again = self._pass_of(task, lattices) in self.composed
-            return again or lattices.points > self.points_left[task.setting]
+            return lattices.points > self.points_left[task.setting]
         again = isinstance(task, CurveTask) and task.setting in self.in_full
         return again and lattices == self.scouted.get(task.setting)
-
-    def _pass_of(self, task: Task, lattices: Lattices) -> tuple:
-        """What tells passes over one setting apart."""
-        place = _place_of(task)
-        return *place, lattices, self.plans[place].same()
 
     def _scouting(self, task: Task, lattices: Lattices) -> Lattices:
         """Smaller lattices for a first pass over a whole curve whose quantities all have a

@@ -61,12 +61,6 @@ class PlannedTask(NamedTuple):
         """The plan of one of both sides."""
         return PlannedTask(self.together.of_sides[side], self.row)
 
-    def same(self) -> bytes:
-        """Tilts and windows, which are alike of plans for the same pass."""
-        plans = self.together.plans
-        columns = (plans.tilt, plans.low, plans.high, plans.cut_low, plans.cut_high)
-        return b"".join(np.asarray(column[self.row]).tobytes() for column in columns)
-
 
 def plan_tasks(batch: Batch, tasks: list[Task]) -> PlannedTasks:
     """Plans of tasks of one kind, one quantity, one number of pieces and the same sides."""
