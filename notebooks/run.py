@@ -28,11 +28,30 @@ def sources(book) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def execute(path: Path, folder):
+# what a notebook finds where another one has run in the same process before
+_AS_NEW = """%reset -f
+import os
+import sys
+import matplotlib.pyplot
+matplotlib.pyplot.close("all")
+os.chdir({folder!r})
+if "jaxgdp.accounting.run.batch" in sys.modules:
+    from jaxgdp.accounting.run import batch
+    batch.BACKGROUND.wait_for_all()
+    batch.BACKGROUND._known.clear()
+    batch._COMPILED.clear()
+    batch._EAGER_WORK_SO_FAR.clear()
+%reset -f
+"""
+
+
+def execute(path: Path, folder, kernel=None):
     """A notebook with the outputs of a fresh run in ``folder``.
 
     Args:
         path: of the notebook. folder: its working directory.
+        kernel: the manager of a kernel that runs already, in which it runs with nothing of what
+            others left there; None: a kernel of its own.
 
     Returns:
         The notebook.
@@ -44,13 +63,21 @@ def execute(path: Path, folder):
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
             cell.metadata.pop("execution", None)
-    NotebookClient(
+    if kernel is not None:
+        first = nbformat.v4.new_code_cell(_AS_NEW.format(folder=str(folder)))
+        book.cells.insert(0, first)
+    client = NotebookClient(
         book,
+        km=kernel,
         timeout=None,
         kernel_name="python3",
         record_timing=False,
         resources={"metadata": {"path": str(folder)}},
-    ).execute()
+    )
+    client.execute()
+    if kernel is not None:
+        client.kc.stop_channels()
+        assert book.cells.pop(0) is first
     return cleaned(book)
 
 

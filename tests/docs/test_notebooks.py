@@ -103,21 +103,48 @@ def test_stale_numbers_and_words_are_seen():
         assert not agree("mu in [0.52236, 1,437]", other), other
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-def test_fresh_run_gives_what_is_stored(path, tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def environment():
+    """What kernels find: the package, and the compiled programs of the tests."""
     for package in ("nbclient", "ipykernel", "matplotlib", "xarray"):
         pytest.importorskip(package)
-    root = str(path.parent.parent)
-    monkeypatch.setenv(
-        "PYTHONPATH", os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-    )
-    monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
-    # the kernel shares the compiled programs of the tests
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", jax.config.jax_compilation_cache_dir)
-    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
+    path = os.pathsep.join(filter(None, [str(FOLDER.parent), os.environ.get("PYTHONPATH")]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", path)
+        patch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+        patch.setenv("JAX_COMPILATION_CACHE_DIR", jax.config.jax_compilation_cache_dir)
+        patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
+        yield
+
+
+@pytest.fixture(scope="module")
+def kernel(environment):
+    """One kernel for all notebooks: each takes seconds to start and to load the libraries."""
+    from jupyter_client.manager import AsyncKernelManager
+    from jupyter_core.utils import run_sync
+
+    manager = AsyncKernelManager(kernel_name="python3")
+    run_sync(manager.start_kernel)(extra_arguments=["--HistoryManager.hist_file=:memory:"])
+    yield manager
+    run_sync(manager.shutdown_kernel)(now=True)
+
+
+def check_outputs(path, folder, kernel):
     stored = list(outputs(nbformat.read(path, as_version=4)))
-    fresh = list(outputs(runner().execute(path, tmp_path)))
+    fresh = list(outputs(runner().execute(path, folder, kernel)))
     assert [kind for kind, _ in fresh] == [kind for kind, _ in stored]
     for (kind, old), (_, new) in zip(stored, fresh, strict=True):
         assert kind.startswith("image/") or agree(old, new), f"stored: {old}\nnow: {new}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_fresh_run_gives_what_is_stored(path, tmp_path, kernel):
+    """With no names and no figures of the notebooks before it."""
+    check_outputs(path, tmp_path, kernel)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_process_of_its_own_gives_what_is_stored(path, tmp_path, environment):
+    check_outputs(path, tmp_path, None)
