@@ -15,13 +15,14 @@ from importlib.util import find_spec
 # each worker has a core: threads of the linear algebra would only wait for one another (read when
 # NumPy is first imported)
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import jax
+import pytest
+
 # hundreds of processes that tests start import the package: whatever the environment says, it is
 # compiled to bytecode once and not by each of them, which takes a second and more
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-
-import jax
-import pytest
 
 _NEEDS = {
     "dp_accounting": ["jaxgdp/interop/dp_accounting/*", "jaxgdp/interop/jax_privacy.py"],
