@@ -12,9 +12,9 @@ Mechanisms whose two sides are of different laws are left out: no lattice brings
 
 Met means status 0: the width promised for ``rtol``, or an upper side below 1e-300. With
 ``--curves`` the kept curve of every tenth setting is asked as well: both brackets have to overlap,
-and that of the curve may be at most twice as wide. A number alone ends as soon as it is as narrow
-as promised, so a curve may well be narrower; how often that is so by more than twice is counted
-apart.
+and what is wider than promised may be at most twice as wide as the other one. Either ends as soon
+as it is as narrow as promised, so the other one may well be narrower; how often that is so by more
+than twice is counted apart.
 
     python benchmarks/accuracy.py --domain whole --number 1000 --rtol 1e-3
 """
@@ -38,6 +38,7 @@ import numpy as np
 from random_mechanisms import CLASSES, log_uniform
 
 import jaxgdp
+from jaxgdp.bracket import Bracket
 from jaxgdp.quantities import registry
 
 RESULTS = Path(__file__).parent / "results" / "accuracy"
@@ -115,28 +116,35 @@ def _stop(*_: Any) -> None:
     raise _OutOfTime
 
 
-def _compared(number: Any, curve: Any) -> str:
+def _compared(name: str, rtol: float, number: Bracket, curve: Bracket) -> str:
     """How the bracket of a kept curve stands to that of the number asked alone: "disjoint",
-    "curve_wider" or "number_wider" by more than twice (widths of rounding errors do not count), or
-    "alike".
+    "curve_wider" or "number_wider" if it is more than twice as wide (widths of rounding errors do
+    not count) and wider than promised, "as_promised" if it is the former alone, else "alike".
     """
     if max(number.lower, curve.lower) > min(number.upper, curve.upper):
         return "disjoint"
-    size = 1e-9 * abs(number.upper)
+    size = 1e-9 * min(abs(number.upper), abs(curve.upper))
     of_number, of_curve = (one.upper - one.lower + size for one in (number, curve))
-    if not np.isfinite(number.upper):
+    curve_wider = not of_curve <= 2.0 * of_number
+    if not curve_wider and of_number <= 2.0 * of_curve:
         return "alike"
-    if not of_curve <= 2.0 * of_number:
-        return "curve_wider"
-    return "number_wider" if of_number > 2.0 * of_curve else "alike"
+    wider = curve if curve_wider else number
+    if registry.named(name).excess(wider, rtol) <= 1.0:
+        return "as_promised"
+    return "curve_wider" if curve_wider else "number_wider"
 
 
-def _beside_curve(setting: Setting, name: str, at: dict, rtol: float, bracket: Any) -> dict:
-    """What the kept curve of a setting says of a number, and how that stands to the number."""
+def _beside(name: str, rtol: float, found: dict) -> str:
+    """The same of what was written down of a setting."""
+    number = Bracket(found["lower"], found["upper"])
+    return _compared(name, rtol, number, Bracket(found["curve_lower"], found["curve_upper"]))
+
+
+def _of_curve(setting: Setting, name: str, at: dict, rtol: float) -> dict:
+    """What the kept curve of a setting says of a number."""
     curve = jaxgdp.tradeoff(setting.run, adjacency=setting.adjacency, rtol=rtol)
     found = getattr(curve, name)(*at.values())
-    sides = dict(zip(("curve_lower", "curve_upper"), map(float, found), strict=True))
-    return sides | {"compared": _compared(bracket, found)}
+    return dict(zip(("curve_lower", "curve_upper"), map(float, found), strict=True))
 
 
 def one_quantity(job: Job) -> dict:
@@ -165,8 +173,9 @@ def one_quantity(job: Job) -> dict:
             about |= dict(zip(("lower", "upper"), map(float, found[name]), strict=True))
         if status[-1] != 0:
             missed.append(about)
-        elif curves and index % 10 == 0:
-            beside += [about | _beside_curve(setting, name, at, rtol, found[name])]
+        if curves and index % 10 == 0 and found is not None:
+            about |= _of_curve(setting, name, at, rtol)
+            beside.append(about | {"compared": _beside(name, rtol, about)})
     return {
         "met": float(np.mean(np.array(status) == 0)),
         "contradictions": status.count(2),
@@ -177,8 +186,7 @@ def one_quantity(job: Job) -> dict:
         "memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "missed": missed,
         "compared": len(beside),
-        "apart": [one for one in beside if one["compared"] in ("disjoint", "curve_wider")],
-        "number_wider": [one for one in beside if one["compared"] == "number_wider"],
+        "apart": [one for one in beside if one["compared"] != "alike"],
     }
 
 
@@ -205,24 +213,34 @@ def table(run: dict) -> str:
             f" {row['cpu_95_percent']:.2f} | {row['cpu_worst']:.1f} | {row['memory_mib']:.0f} |"
         ]
     without = sum(row["no_answer"] for row in run["quantities"].values())
-    count = lambda key: sum(len(row[key]) for row in run["quantities"].values())
     lines += ["", "The others have status 1."]
     if without:
         lines += [f"{without} had no answer after {run['limit']:g} s of CPU."]
-    if run["curves"] and not all("compared" in row for row in run["quantities"].values()):
-        # (as it was counted before)
-        lines += [
-            f"The kept curve of every tenth setting agrees, neither bracket more than twice as wide"
-            f" as the other, but for {count('apart')}."
-        ]
-    elif run["curves"]:
-        compared = sum(row["compared"] for row in run["quantities"].values())
-        lines += [
-            f"Of {compared} numbers, {compared - count('apart')} agree with the kept curve, which"
-            f" is at most twice as wide; {count('number_wider')} curves are less than half as wide"
-            " as the number asked alone, which is as narrow as promised."
-        ]
+    if run["curves"]:
+        lines += [_of_curves(run)]
     return "\n".join(lines) + "\n"
+
+
+def _of_curves(run: dict) -> str:
+    """How the kept curves stand to the numbers, in a sentence."""
+    rows, how = run["quantities"], []
+    if not all("compared" in row for row in rows.values()):
+        # (as it was counted before)
+        return (
+            "The kept curve of every tenth setting agrees, neither bracket more than twice as wide"
+            f" as the other, but for {sum(len(row['apart']) for row in rows.values())}."
+        )
+    for name, row in rows.items():
+        how += [
+            _beside(name, run["rtol"], one) for one in row["apart"] + row.get("number_wider", [])
+        ]
+    compared, narrow = sum(row["compared"] for row in rows.values()), how.count("as_promised")
+    agree = compared - len(how) + how.count("alike") + narrow
+    return (
+        f"Of {compared} numbers, {agree} agree with the kept curve: what is wider than promised is"
+        f" at most twice as wide as the other one. For {narrow} of them one of both is less than"
+        " half as wide as the other, which is as narrow as promised."
+    )
 
 
 def main() -> None:
