@@ -50,7 +50,9 @@ def pytest_collection_modifyitems(config, items):
 
 _MOST_REGIONS = 25_000
 _MAPS = pathlib.Path("/proc/self/maps")
-_MOST_MEMORY, _GROWTH = 11 * 2**27, 2**26  # bytes
+_MOST_MEMORY = 11 * 2**27  # bytes
+# bytes beyond what was left: between two files, and within one, whose tests share programs
+_GROWTH, _GROWTH_WITHIN = 2**26, 2**28
 _SIZE = pathlib.Path("/proc/self/statm")
 _LIBRARY = ctypes.CDLL(None)  # glibc keeps what was freed unless it is told not to
 
@@ -81,8 +83,8 @@ class _Programs:
         cls.compiled, cls.kept = 0, _resident()
 
     @classmethod
-    def grown(cls) -> bool:
-        return _resident() > max(_MOST_MEMORY, cls.kept + _GROWTH)
+    def grown(cls, growth: int) -> bool:
+        return _resident() > max(_MOST_MEMORY, cls.kept + growth)
 
 
 jax.monitoring.register_event_duration_secs_listener(_Programs.count)
@@ -98,6 +100,8 @@ def nothing_compiled_so_far():
         batch.BACKGROUND._known.clear()
         batch._COMPILED.clear()
         batch._EAGER_WORK_SO_FAR.clear()
+    if _Programs.grown(_GROWTH):
+        _Programs.forget()
 
 
 @pytest.fixture(autouse=True)
@@ -108,5 +112,7 @@ def forget_programs():
     before = _Programs.compiled
     yield
     mapped = _Programs.compiled > before and _MAPS.exists()
-    if _Programs.grown() or (mapped and _MAPS.read_bytes().count(b"\n") > _MOST_REGIONS):
+    if _Programs.grown(_GROWTH_WITHIN) or (
+        mapped and _MAPS.read_bytes().count(b"\n") > _MOST_REGIONS
+    ):
         _Programs.forget()

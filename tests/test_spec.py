@@ -73,8 +73,8 @@ def test_toml_file(tmp_path):
 @pytest.mark.parametrize(
     "mechanism",
     [
-        jaxgdp.FixedSize(1.0, 20, 1000).replace_one(),
-        jaxgdp.TruncatedPoisson(1.3, 0.08, 30, 250).zeroed(),
+        jaxgdp.FixedSize(5.0, 2, 20).replace_one(),
+        jaxgdp.TruncatedPoisson(5.0, 0.08, 6, 25).zeroed(),
     ],
     ids=lambda m: type(m).__name__,
 )

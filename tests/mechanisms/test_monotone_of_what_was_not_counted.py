@@ -36,7 +36,17 @@ GROWING = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(GROWING))
+# (noise of a search: every day of geometric numbers of runs, in ``test_selected``)
+NIGHTLY = {"search_noise"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.nightly] if name in NIGHTLY else [])
+        for name in sorted(GROWING)
+    ],
+)
 def test_brackets_grow_with_what_is_shown(name):
     asked = {"delta": 1e-3, "fpr": 1e-2}
     found = [jaxgdp.measure(one, ("epsilon", "tpr"), **asked).brackets for one in GROWING[name]]

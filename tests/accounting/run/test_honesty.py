@@ -22,8 +22,9 @@ def answer(sigma, p, steps, rtol=1e-3, max_size=2**16, executor=None):
 
 
 @pytest.mark.slow
-def test_hundreds_of_random_settings():
-    sigma, p, steps = random_settings(300, seed=0)
+@pytest.mark.parametrize("number", [100, pytest.param(300, marks=pytest.mark.nightly)])
+def test_hundreds_of_random_settings(number):
+    sigma, p, steps = random_settings(number, seed=0)
     found = answer(sigma, p, steps, max_size=2**14, executor="eager")
     for name, bracket in found.brackets.items():
         assert not np.any(np.isnan(bracket.lower)) and not np.any(np.isnan(bracket.upper)), name
@@ -60,9 +61,10 @@ def test_brackets_of_different_tolerance_agree_and_nest():
 
 
 @pytest.mark.slow
-def test_single_levels_agree():
+@pytest.mark.parametrize("number", [15, pytest.param(40, marks=pytest.mark.nightly)])
+def test_single_levels_agree(number):
     """Brackets computed apart from each other hold the same numbers."""
-    settings = random_settings(40, seed=2)
+    settings = random_settings(number, seed=2)
     assert apart(*(answer(*settings, rtol, max_size=2**14) for rtol in (2e-2, 2e-4))) == []
 
 
