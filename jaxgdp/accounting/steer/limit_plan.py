@@ -150,11 +150,13 @@ def may_be_weak(
     groups: tuple,
 ) -> tuple[Bool[np.ndarray, " settings"], Bool[np.ndarray, " settings"]]:
     """Settings of a batch for which it is worth asking whether they are ``weak``, and whether they
-    are ``far`` from private: their closed form does not exclude it."""
+    are ``far`` from private though few: their closed form does not exclude it, and nothing lies at
+    infinity, which lattices see exactly."""
     own = lambda stacked: closed_forms.of_each(lambda m: m.tail_precision(), stacked)
     with np.errstate(all="ignore"):
         bound = sum(np.sum(count * own(mechanism), axis=-1) for mechanism, count in groups)
-    return np.asarray(bound >= 8.0 * _WEAK), np.asarray(bound >= 8.0 * _FAR)
+    far = (bound >= 8.0 * _FAR) & (bound < np.inf)
+    return np.asarray(bound >= 8.0 * _WEAK), np.asarray(far)
 
 
 class Weakness(NamedTuple):

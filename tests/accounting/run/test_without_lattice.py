@@ -150,6 +150,20 @@ def test_few_uses_that_hide_hardly_anything_take_no_lattice(uses, quantity, argu
     assert found.status[quantity] == 0
 
 
+@pytest.mark.parametrize(
+    "uses",
+    [
+        [(jaxgdp.ApproximateDP(1e5, 1e-3), 2), (jaxgdp.Laplace(1.0), 1)],
+        [(jaxgdp.FromPMFs([1.0, 0.0], [0.9998, 2e-4]), 266), (jaxgdp.Gaussian(1e-4), 2)],
+    ],
+)
+def test_few_uses_that_may_tell_all_have_an_infinite_epsilon(uses):
+    """(the mass at infinity is 2e-3 and 0.05)"""
+    found = jaxgdp.measure(jaxgdp.compose(uses), "epsilon", delta=1e-5)
+    assert tuple(found.epsilon) == (np.inf, np.inf)
+    assert found.status["epsilon"] == 0
+
+
 def test_hardly_subsampled_runs_are_nearly_those_without_subsampling():
     """(far from private, with the answer known: μ = √T/σ without subsampling)"""
     found = jaxgdp.measure(jaxgdp.dpsgd(2.0, 1.0 - 1e-13, 10**6), "mu").mu
