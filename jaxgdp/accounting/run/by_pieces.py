@@ -16,7 +16,6 @@ import numpy as np
 
 from ...bracket import Bracket
 from ...mechanisms.composition import Groups, collapse_gaussians
-from ...numerics.normal import ndtri_exp
 from ...numerics.precision import with_float64
 from ...numerics.shapes import Array, Float, Int
 from ..certify import closed_forms
@@ -31,7 +30,7 @@ from ..steer.lattice_choice import choose
 from ..steer.lattice_needs import Side, needs
 from ..steer.lattices import LatticeChoice
 from ..steer.refinement import NO_KNOWN_REACH, PIECES, Rules
-from . import without_lattice
+from . import largest, without_lattice
 from .batch import Batch
 from .executors import EAGER
 from .rows import joined as joined_rows
@@ -59,12 +58,6 @@ _ROOM = 0.3  # part of the width promised that a piece may be above what is achi
 _VACUOUS = 1.5
 
 
-def asked(question: Question) -> bool:
-    """Whether a question is about one number that is the largest of all rates."""
-    some = question.asked
-    return not question.keep and len(some) == 1 and some[0][0].of_all_rates
-
-
 def served(question: Question, results: dict[str, Bracket], row: int) -> bool:
     """Whether a setting is asked for a number that is looked for here.
 
@@ -73,7 +66,7 @@ def served(question: Question, results: dict[str, Bracket], row: int) -> bool:
         results: what is known of it.
         row: the setting's.
     """
-    if not asked(question):
+    if question.keep or not largest.asked(question):
         return False
     quantity = question.asked[0][0]
     low, high = (float(side[row]) for side in results[quantity.name])
@@ -193,20 +186,7 @@ class _Run:
 
     def values(self, half: Vertices) -> Float[np.ndarray, " vertices"]:
         """About the μ that each vertex of a row has, −∞ for those that do not matter."""
-        rate = float(self.batch.rates.queries[0][0])
-        log_alpha, log_tpr, log_beta = (
-            getattr(half, name)[0] for name in ("log_alpha", "log_tpr", "log_beta")
-        )
-        used = half.used[0]
-        if self.question.asked[0][0].rate is None:  # (of rates from a floor on)
-            used = used & ((log_alpha >= rate) | (log_beta <= rate))
-        else:
-            used = used & (log_tpr > rate)
-            log_tpr = log_tpr + np.log(-np.expm1(np.minimum(rate - log_tpr, 0.0)))
-        small = log_tpr < log_beta
-        z = ndtri_exp(np.where(small, log_tpr, log_beta))
-        value = np.where(small, z, -z) - ndtri_exp(log_alpha)
-        return np.where(used & ~np.isnan(value), value, -np.inf)
+        return largest.of_vertices(self.question, half)
 
     def largest(self, piece: Vertices) -> float:
         """About the largest μ that the vertices of a piece have."""

@@ -18,7 +18,16 @@ from ...numerics.precision import with_float64
 from ...numerics.shapes import Array
 from ..certify import closed_forms
 from ..question import USUAL, Answer, Question
-from . import by_far_shifts, by_pieces, by_place, by_share, executors, far_out, without_lattice
+from . import (
+    by_far_shifts,
+    by_pieces,
+    by_place,
+    by_share,
+    executors,
+    far_out,
+    largest,
+    without_lattice,
+)
 from .engine import MAX_SIZE, Engine
 from .executors import Executor
 from .rows import take
@@ -154,7 +163,7 @@ def _by_jumps_and_pieces(
     """
     told = np.zeros(len(left), bool)
     for row in map(int, np.flatnonzero(some & left)):
-        if not by_pieces.asked(question):
+        if question.keep or not largest.asked(question):
             break
         own, told[row] = question.take(np.array([row]), len(left)), True
         curve = without_lattice.narrow_by_jumps(groups, row, own, found.results, found)

@@ -15,7 +15,14 @@ from ...mechanisms import GaussianMixture, SubsampledGaussian
 from ...mechanisms.composition import Groups
 from ...numerics.precision import with_float64
 from ...numerics.shapes import Bool, Int
-from ..certify import closed_forms, counted_jumps, finite_laws, jump_sides, normal_curve
+from ..certify import (
+    closed_forms,
+    counted_jumps,
+    finite_laws,
+    jump_sides,
+    located_jumps,
+    normal_curve,
+)
 from ..certify.counted_jumps import Jumps, SampledRun
 from ..certify.curve import Curve, gaussian_parts
 from ..certify.discrete_pairs import coarsened_pair, dominating_pair
@@ -23,7 +30,7 @@ from ..certify.tilted_moments import Parts, tilted_sum
 from ..question import NO_EXECUTOR, USUAL, Answer, Question
 from ..steer import limit_plan
 from ..steer.limit_plan import Reach
-from . import by_share
+from . import by_share, largest
 from .batch import known_threshold
 from .rows import take
 from .running_brackets import RunningBrackets, unknown, worst
@@ -42,6 +49,9 @@ _MORE, _MOST_WIDE, _FAR = 6.0, 4.0, 6000.0
 # part of an upper side that the lower one is away from it at most, for so many thresholds between
 _NEAR, _PLACES = 0.05, 13
 _MOST_COUNTED = 160  # outputs that a test wants to be large, at most
+_CLOSER = (
+    3  # times thresholds of tests are looked for about the best one, each a tenth as far apart
+)
 _JUMP_LOOKS = 3  # at curves by jumps, each with thresholds nearer to those that are asked for
 _HELPS = 0.8  # part of a width that a first curve has to leave at most, for a second one
 
@@ -343,7 +353,7 @@ def narrow_by_jumps(
     orders: RunningBrackets | None = None,
 ) -> Curve | None:
     """Narrow the numbers of a setting by the number of its steps with the record, where these are
-    few and tell much, in place; the first curve, in the order of removing a record.
+    few and tell much, in place; the curve of most thresholds, in the order of removing a record.
 
     Args:
         groups: of the whole batch.
@@ -354,16 +364,16 @@ def narrow_by_jumps(
 
     Method: docs/method/limit.md#counted-jumps
     """
-    jumps, first = jumps_of(groups, row), None
+    jumps, found = jumps_of(groups, row), None
     if jumps is None or not limit_plan.may_have_jumps(jumps):
         return None
-    parts = gaussian_parts(take(groups, row))
+    parts, many = gaussian_parts(take(groups, row)), largest.asked(own)
     with np.errstate(all="ignore"):
-        thresholds = limit_plan.jump_thresholds(jumps)
+        thresholds = _closer(jumps, own, limit_plan.jump_thresholds(jumps))
         for _ in range(_JUMP_LOOKS):
             before, at = worst(results, own, row), _about(thresholds, own, results, row)
             curve = jump_sides.both_sides(jumps, at, _MOST_COUNTED, parts, limit_plan.jump_places)
-            first = curve if first is None else first
+            found = curve if found is None or many else found
             if orders is not None:
                 _narrow_orders(orders, row, curve, own)
             curve = closed_forms.oriented(curve, own.adjacency)
@@ -372,9 +382,12 @@ def narrow_by_jumps(
             left = worst(results, own, row)
             if left <= 1.0 or not left <= _HELPS * before:
                 break
-            # (what the others say is known by now)
-            thresholds = thresholds[:: _JUMP_LOOKS * 2]
-    return first
+            if many:
+                thresholds = np.concatenate([at, largest.about_largest(own, found)])
+            else:
+                # (what the others say is known by now)
+                thresholds = thresholds[:: _JUMP_LOOKS * 2]
+    return found
 
 
 def narrow_by_located_jumps(
@@ -394,11 +407,26 @@ def narrow_by_located_jumps(
     jumps = jumps_of(groups, row)
     if jumps is None or not limit_plan.may_be_located(jumps):
         return
-    thresholds = limit_plan.located_thresholds(jumps)
-    curve = jump_sides.located_tests(jumps, thresholds, gaussian_parts(take(groups, row)))
+    with np.errstate(all="ignore"):
+        thresholds = _closer(jumps, own, limit_plan.located_thresholds(jumps))
+        curve = jump_sides.located_tests(jumps, thresholds, gaussian_parts(take(groups, row)))
     curve = closed_forms.oriented(curve, own.adjacency)
     for name, bracket in closed_forms.read([curve], own).items():
         _narrow(results[name], row, bracket)
+
+
+def _closer(jumps: Jumps, own: Question, thresholds: Any) -> Any:
+    """Thresholds, with more of them about where the largest μ is by tests by which steps of the
+    nearest run had the record, if that is what is asked.
+    """
+    found = [thresholds]
+    terms = located_jumps.located(jumps.nearest)
+    for _ in range(_CLOSER if terms is not None and largest.asked(own) else 0):
+        tests = located_jumps.achieved_tests(terms, found[-1])[0]
+        found.append(largest.about(found[-1], largest.values(own, *tests[0])))
+        if not len(found[-1]):
+            break
+    return np.unique(np.concatenate(found))
 
 
 @with_float64

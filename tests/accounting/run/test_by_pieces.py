@@ -3,12 +3,14 @@
 import jax
 import numpy as np
 import pytest
+from scipy.special import gammaln, log_ndtr, logsumexp, ndtri_exp
 
 import jaxgdp
 from jaxgdp import options
 from jaxgdp.accounting.certify import closed_forms
 from jaxgdp.accounting.question import Question
 from jaxgdp.accounting.run import by_pieces, by_share, without_lattice
+from jaxgdp.accounting.run.running_brackets import unknown
 from jaxgdp.adjacency import Adjacency
 from jaxgdp.bracket import Bracket
 from jaxgdp.quantities.registry import REGISTRY
@@ -41,6 +43,55 @@ def test_records_that_are_nearly_always_sampled_are_known_in_closed_form(name, a
     assert found.lower[0] <= exact.upper * (1.0 + 1e-8)
     assert found.upper[0] >= exact.lower * (1.0 - 1e-8)
     assert found.upper[0] - found.lower[0] <= 1e-5 * exact.upper
+
+
+def _by_located_tests(sigma, p, steps, log_d):
+    """The largest approximate μ of tests by which steps had the record, by its formula, at so many
+    thresholds that between two of them it hardly changes.
+    """
+    j = np.arange(1.0, 8.0 * p * steps + 60.0)
+    logs = j * np.log(p) + (steps - j) * np.log1p(-p)
+    ways = gammaln(steps + 1.0) - gammaln(j + 1.0) - gammaln(steps - j + 1.0)
+    deviation = np.sqrt(j) / sigma
+    found = -np.inf
+    t = np.linspace(0.0, 3.0 * p * steps * 0.5 / sigma**2, 3001)
+    for _ in range(3):
+        moved = (logs - t[:, None]) / deviation
+        log_tpr = logsumexp(ways + logs + log_ndtr(moved + 0.5 * deviation), axis=1)
+        log_fpr = logsumexp(ways + log_ndtr(moved - 0.5 * deviation), axis=1)
+        with np.errstate(all="ignore"):
+            above = log_tpr + np.log(-np.expm1(np.minimum(log_d - log_tpr, 0.0)))
+        value = np.where(above > -np.inf, ndtri_exp(above) - ndtri_exp(log_fpr), -np.inf)
+        found, k = max(found, np.max(value)), int(np.argmax(value))
+        t = np.linspace(t[k - 1], t[k + 1], 301)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("sigma", "p", "steps", "d"),
+    [(0.0566, 2.9e-6, 29_000_000, 1e-4), (0.096, 1.3e-5, 22_000_000, 1e-6)],
+)
+def test_tests_by_which_steps_had_the_record_are_close_where_they_show_most(sigma, p, steps, d):
+    stacked = jax.tree.map(lambda a: np.asarray(a)[None], jaxgdp.dpsgd(sigma, p, steps).stacked())
+    asked = ((REGISTRY["approximate_mu"], d),)
+    question = Question(1e-5, 1e-10, Adjacency.ADD_REMOVE, asked)
+    results = {"approximate_mu": unknown(1)}
+    without_lattice.narrow_by_located_jumps(stacked, 0, question, results)
+    assert np.isclose(
+        results["approximate_mu"].lower[0], _by_located_tests(sigma, p, steps, np.log(d)), rtol=1e-6
+    )
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("sigma", "p", "steps", "d"), [(0.096, 1.3e-4, 22_000_000, 1e-6), (0.1, 1.3e-4, 2e7, 1e-11)]
+)
+def test_thousands_of_jumps_of_little_noise_are_as_accurate_as_asked(sigma, p, steps, d):
+    run = jaxgdp.dpsgd(sigma, p, steps)
+    found = jaxgdp.measure(run, "approximate_mu", approximation=d, rtol=1e-5, executor="eager")
+    assert found.status.approximate_mu == 0 and found.lattice_size == 0
+    exact = _by_located_tests(sigma, p, steps, np.log(d))
+    assert found.approximate_mu.lower >= exact * (1.0 - 1e-6)
 
 
 @pytest.mark.nightly
