@@ -49,9 +49,8 @@ _MORE, _MOST_WIDE, _FAR = 6.0, 4.0, 6000.0
 # part of an upper side that the lower one is away from it at most, for so many thresholds between
 _NEAR, _PLACES = 0.05, 13
 _MOST_COUNTED = 160  # outputs that a test wants to be large, at most
-_CLOSER = (
-    3  # times thresholds of tests are looked for about the best one, each a tenth as far apart
-)
+# times thresholds of tests are looked for about the best one, each a tenth as far apart
+_CLOSER = 3
 _JUMP_LOOKS = 3  # at curves by jumps, each with thresholds nearer to those that are asked for
 _HELPS = 0.8  # part of a width that a first curve has to leave at most, for a second one
 
@@ -420,8 +419,10 @@ def _closer(jumps: Jumps, own: Question, thresholds: Any) -> Any:
     nearest run had the record, if that is what is asked.
     """
     found = [thresholds]
-    terms = located_jumps.located(jumps.nearest)
-    for _ in range(_CLOSER if terms is not None and largest.asked(own) else 0):
+    terms = located_jumps.located(jumps.nearest) if largest.asked(own) else None
+    for _ in range(_CLOSER):
+        if terms is None:
+            break
         tests = located_jumps.achieved_tests(terms, found[-1])[0]
         found.append(largest.about(found[-1], largest.values(own, *tests[0])))
         if not len(found[-1]):

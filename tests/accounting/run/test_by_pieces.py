@@ -89,7 +89,7 @@ def test_tests_by_which_steps_had_the_record_are_close_where_they_show_most(sigm
 def test_thousands_of_jumps_of_little_noise_are_as_accurate_as_asked(sigma, p, steps, d):
     run = jaxgdp.dpsgd(sigma, p, steps)
     found = jaxgdp.measure(run, "approximate_mu", approximation=d, rtol=1e-5, executor="eager")
-    assert found.status.approximate_mu == 0 and found.lattice_size == 0
+    assert found.status["approximate_mu"] == 0 and found.lattice_size == 0
     exact = _by_located_tests(sigma, p, steps, np.log(d))
     assert found.approximate_mu.lower >= exact * (1.0 - 1e-6)
 
@@ -201,6 +201,7 @@ def test_many_jumps_of_little_noise_are_as_accurate_as_asked(sigma, p, steps, na
     question = Question(1e-3, options.FPR_FLOOR, Adjacency.ADD_REMOVE, asked, deepest)
     with np.errstate(all="ignore"):
         curve = without_lattice.first_curve(groups, 0, question, 10)
+        assert curve is not None
         other = closed_forms.read([curve], question)[name]
     assert found[name].lower <= other.upper[0] and other.lower[0] <= found[name].upper
     assert other.lower[0] >= 0.98 * found[name].upper
