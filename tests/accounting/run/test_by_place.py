@@ -29,8 +29,16 @@ def log_delta(sigma: float, p: float, steps: int, epsilon: float) -> float:
     return float(np.logaddexp.reduce(stats.binom.logpmf(number, steps, p) + each))
 
 
-@pytest.mark.parametrize("sigma, p, steps", RUNS)
-@pytest.mark.parametrize("adjacency", ["remove", "add_remove"])
+# each by day in the order that takes less, nightly in both
+@pytest.mark.parametrize(
+    "sigma, p, steps, adjacency",
+    [
+        (*RUNS[0], "remove"),
+        (*RUNS[1], "add_remove"),
+        pytest.param(*RUNS[0], "add_remove", marks=pytest.mark.nightly),
+        pytest.param(*RUNS[1], "remove", marks=pytest.mark.nightly),
+    ],
+)
 def test_many_large_steps_are_as_accurate_as_asked(sigma, p, steps, adjacency):
     run = jaxgdp.dpsgd(sigma, p, steps)
     found = jaxgdp.measure(

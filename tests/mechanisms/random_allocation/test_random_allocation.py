@@ -280,7 +280,13 @@ def _ratio(v, selected):
 
 
 @pytest.mark.parametrize(
-    ("sigma", "steps", "selected"), [(2.0, 20, 4), (1.0, 11, 3), (4.0, 100, 30), (0.7, 9, 8)]
+    ("sigma", "steps", "selected"),
+    [
+        (2.0, 20, 4),
+        pytest.param(1.0, 11, 3, marks=pytest.mark.nightly),
+        pytest.param(4.0, 100, 30, marks=pytest.mark.nightly),
+        (0.7, 9, 8),
+    ],
 )
 def test_several_of_many_against_simulation_of_the_exact_ratio(sigma, steps, selected):
     rng = np.random.default_rng(11)
