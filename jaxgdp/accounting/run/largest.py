@@ -3,13 +3,18 @@ close there narrow it."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
+
 import numpy as np
 
+from ...bracket import Bracket
 from ...numerics.normal import ndtri_exp
 from ...numerics.shapes import Array, Float
 from ..certify.curve import Curve
 from ..certify.vertices import Vertices
 from ..question import Question
+from ..steer import limit_plan
 
 # thresholds between the two beside the one at which it is largest
 _BETWEEN = 33
@@ -19,6 +24,12 @@ def asked(question: Question) -> bool:
     """Whether a question is about one number that is the largest of all rates."""
     some = question.asked
     return len(some) == 1 and some[0][0].of_all_rates
+
+
+def all_asked(question: Question) -> bool:
+    """Whether all that a question is about is the largest of all rates."""
+    some = question.asked
+    return bool(some) and all(quantity.of_all_rates for quantity, _ in some)
 
 
 def values(question: Question, log_alpha: Array, log_tpr: Array, log_beta: Array) -> Array:
@@ -68,3 +79,35 @@ def about_largest(question: Question, curve: Curve) -> Float[np.ndarray, " more"
         found.append(about(half.threshold()[0], of_vertices(question, half)))
     more = np.concatenate(found)
     return more[np.isfinite(more)]
+
+
+def between(
+    question: Question, curve: Curve, results: Mapping[str, Bracket], row: int
+) -> tuple[Array, Array]:
+    """Thresholds of both halves of a curve by moments, as many between two of them as bring the
+    corner there near what is achieved.
+
+    Args:
+        question: about one setting, all of it the largest of all rates.
+        curve: in the order of removing a record.
+        results: what is known, of all settings.
+        row: the setting's.
+
+    Method: docs/method/limit.md#long-runs
+    """
+    halves = (curve.upper_plus, curve.lower_plus), (curve.upper_minus, curve.lower_minus)
+    found: list[list[Array]] = [[], []]
+    for one in question.asked:
+        own = dataclasses.replace(question, asked=(one,))
+        known = float(results[one[0].name].lower[row])
+        for thresholds, (above, below) in zip(found, halves, strict=True):
+            assert above.at is not None  # losses are not equally far apart
+            ends, at, tested = (np.asarray(a[0]) for a in (above.at, below.threshold(), below.used))
+            if not np.any(tested):
+                continue
+            achieved = np.interp(ends, at[tested], of_vertices(own, below)[tested])
+            corners = of_vertices(own, above)
+            more = limit_plan.between(ends, corners, achieved, known, question.rtol)
+            thresholds.append(more)
+    plus, minus = (np.unique(np.concatenate([np.zeros(0), *each])) for each in found)
+    return plus, minus

@@ -14,7 +14,7 @@ from ...bracket import Bracket
 from ...mechanisms import GaussianMixture, SubsampledGaussian
 from ...mechanisms.composition import Groups
 from ...numerics.precision import with_float64
-from ...numerics.shapes import Bool, Int
+from ...numerics.shapes import Array, Bool, Int
 from ..certify import (
     closed_forms,
     counted_jumps,
@@ -41,11 +41,9 @@ _NEARLY_NORMAL = 0.02  # Lyapunov ratio up to which it is taken for that
 # times as many of them in the second one, and in the third one, and width over the width promised
 # up to which that is tried
 _FINER, _FINEST, _NEARLY = (2, 5), (8, 5), 12.0
-# the same up to which more thresholds do where all rates count alike, and how many more of them
-_MOST_TIMES, _SPARE = 30.0, 1.15
-# of a last one, beyond the usual accuracy: times as many thresholds as usual for each time that
-# numbers are wider than promised, at most, and μ from which on nothing else is as near
-_MORE, _MOST_WIDE, _FAR = 6.0, 4.0, 6000.0
+# the same up to which more thresholds do where what is asked is the largest of all rates, and times
+# as many points of one step where these do not
+_MOST_TIMES, _MORE_POINTS = 30.0, 4
 # part of an upper side that the lower one is away from it at most, for so many thresholds between
 _NEAR, _PLACES = 0.05, 13
 _MOST_COUNTED = 160  # outputs that a test wants to be large, at most
@@ -53,6 +51,21 @@ _MOST_COUNTED = 160  # outputs that a test wants to be large, at most
 _CLOSER = 3
 _JUMP_LOOKS = 3  # at curves by jumps, each with thresholds nearer to those that are asked for
 _HELPS = 0.8  # part of a width that a first curve has to leave at most, for a second one
+
+
+More = tuple[Array, Array]  # thresholds of each half-curve
+
+
+class Look(NamedTuple):
+    """What a curve by moments has.
+
+    Attributes:
+        finer: how many times as many points of one step, and thresholds, as a first one.
+        more: thresholds of each half-curve beside these.
+    """
+
+    finer: tuple[int, int]
+    more: More | None = None
 
 
 class _Sides:
@@ -76,8 +89,15 @@ class _Sides:
         self.above, self.below = (Parts(tuple(side), precision) for side in (above, below))
 
 
-def _curve(groups: Groups, row: int, reach: Reach, rtol: float, finer: tuple[int, int]) -> Curve:
-    """Both sides of both half-curves of one setting."""
+def _curve(
+    groups: Groups,
+    row: int,
+    reach: Reach,
+    rtol: float,
+    finer: tuple[int, int],
+    more: More | None = None,
+) -> Curve:
+    """Both sides of both half-curves of one setting, with ``more`` thresholds of each."""
     extra = 10.0 - np.log(rtol)
     points, number = _POINTS * finer[0], _THRESHOLDS * finer[1]
     sides = _Sides(groups, row, reach.depth + extra, points)
@@ -89,6 +109,8 @@ def _curve(groups: Groups, row: int, reach: Reach, rtol: float, finer: tuple[int
     for swap in (False, True):
         above, below = (part.swapped() if swap else part for part in (sides.above, sides.below))
         at = limit_plan.thresholds(above, reach, number)
+        if more is not None:
+            at = limit_plan.with_more(above, at, more[int(swap)])
         halves.append(normal_curve.dominating_half(above, at))
         halves.append(normal_curve.achieved_half(below, at))
     plus, below_plus, minus, below_minus = finite_laws.padded(halves)
@@ -199,64 +221,62 @@ def answer(
     with np.errstate(all="ignore"):
         for i, row in enumerate(rows):
             own, located = question.take(np.array([i]), number), ()
-            finer: tuple[int, int] | None = (1, 1)
-            left = np.inf
-            while finer is not None:
-                curve = _curve(groups, int(row), _reach(own, located), question.rtol, finer)
+            look: Look | None = Look((1, 1))
+            while look is not None:
+                reach = _reach(own, located)
+                curve = _curve(groups, int(row), reach, question.rtol, *look)
                 curves[i] = closed_forms.oriented(curve, question.adjacency)
                 for name, bracket in closed_forms.read([curves[i]], own).items():
                     _narrow(results[name], i, bracket)
                 left = worst(results, own, i)
-                kind = bool(long.briefly[row]), bool(long.normal[row])
-                finer = _next_curve(finer, left, own, *kind)
+                if largest.all_asked(own):
+                    look = _look_between(look, curve, own, results, i, bool(long.briefly[row]))
+                    continue
+                look = _next_look(look, left, bool(long.briefly[row]))
                 located = _located(curves[i], own) + _between(own, results, i)
-            if 1.0 < left <= _MOST_WIDE and _is_far(own, results, i):
-                finer = _FINEST[0], round(_MORE * left)
-                curve = _curve(groups, int(row), _reach(own, located), question.rtol, finer)
-                curves[i] = closed_forms.oriented(curve, question.adjacency)
-                for name, bracket in closed_forms.read([curves[i]], own).items():
-                    _narrow(results[name], i, bracket)
     none, executors = np.zeros(number, np.int64), np.full(number, NO_EXECUTOR, object)
     kept = curves if question.keep else []
     return Answer(results, none, [None] * number, kept, executors)
 
 
-def _next_curve(
-    finer: tuple[int, int], left: float, own: Question, briefly: bool, normal: bool
-) -> tuple[int, int] | None:
-    """How many times as many points and thresholds the next curve has, None for no other one.
+def _next_look(look: Look, left: float, briefly: bool) -> Look | None:
+    """What the next curve has, None for no other one.
 
     Args:
-        finer: how many times as many the last one had.
+        look: what the last one had.
         left: width over the width promised.
-        own: what is asked.
-        briefly, normal: whether the setting is answered so, as in :class:`Long`.
+        briefly: whether the setting is answered so, as in :class:`Long`.
     """
-    many = _many_thresholds(own, left) if normal and finer == (1, 1) else None
-    if not left > 1.0 or many is not None:
-        return many
-    if finer == (1, 1):
-        return _FINER if left <= _NEARLY or not briefly else None
-    return _FINEST if finer != _FINEST and left <= _NEARLY and not briefly else None
+    if not left > 1.0:
+        return None
+    if look.finer == (1, 1):
+        return Look(_FINER) if left <= _NEARLY or not briefly else None
+    return Look(_FINEST) if look.finer != _FINEST and left <= _NEARLY and not briefly else None
 
 
-def _many_thresholds(own: Question, left: float) -> tuple[int, int] | None:
-    """As many times as many thresholds as leave what is promised of a first curve, where all that
-    is asked is the largest of all rates: between two of them μ is as much more as they are apart.
+def _look_between(
+    look: Look, curve: Curve, own: Question, results: dict[str, Bracket], row: int, briefly: bool
+) -> Look | None:
+    """What the next curve has where all that is asked is the largest of all rates, None for no
+    other one: as many thresholds as it takes between those of the last one, and more points where
+    these do not help.
+
+    Args:
+        look: what the last curve had.
+        curve: the last one, in the order of removing a record.
+        own: what is asked of the one setting.
+        results: what is known of all.
+        row: the setting's.
+        briefly: whether it is answered so, as in :class:`Long`.
     """
-    if 1.0 < left <= _MOST_TIMES and all(quantity.of_all_rates for quantity, _ in own.asked):
-        return 1, round(_SPARE * left + 1.0)
-    return None
-
-
-def _is_far(own: Question, results: dict[str, Bracket], row: int) -> bool:
-    """Whether all that is asked, beyond the usual accuracy, is μ of runs that are very far from
-    private: what is left of its width are the places between thresholds.
-    """
-    return own.rtol < USUAL and all(
-        quantity.of_all_rates and results[quantity.name].lower[row] > _FAR
-        for quantity, _ in own.asked
-    )
+    left = worst(results, own, row)
+    if not 1.0 < left <= (_MOST_TIMES if briefly else np.inf):
+        return None
+    if look.more is None:
+        return Look((1, 1), largest.between(own, curve, results, row))
+    if briefly or look.finer != (1, 1) or left > _NEARLY:
+        return None
+    return Look((_MORE_POINTS, 1), largest.between(own, curve, results, row))
 
 
 @with_float64
@@ -297,19 +317,22 @@ def _narrow_by_moments(
     groups: Groups, row: int, own: Question, results: dict[str, Bracket]
 ) -> None:
     located: tuple[float, ...] = ()
-    for finer in ((1, 1), _FINER, _FINEST):
+    look: Look | None = Look((1, 1))
+    while look is not None:
         before = worst(results, own, row)
-        if not 1.0 < before <= (_NEARLY if finer == _FINEST else np.inf):
+        if not 1.0 < before <= (_NEARLY if look.finer == _FINEST else np.inf):
             return
-        many = _many_thresholds(own, before) if finer == _FINER else None
-        finer = many if many is not None and _is_normal(groups, row) else finer
-        curve = _curve(groups, row, _reach(own, located), own.rtol, finer)
-        curve = closed_forms.oriented(curve, own.adjacency)
-        for name, bracket in closed_forms.read([curve], own).items():
+        curve = _curve(groups, row, _reach(own, located), own.rtol, *look)
+        oriented = closed_forms.oriented(curve, own.adjacency)
+        for name, bracket in closed_forms.read([oriented], own).items():
             _narrow(results[name], row, bracket)
-        located = _located(curve, own) + _between(own, results, row)
+        located = _located(oriented, own) + _between(own, results, row)
         if not (worst(results, own, row) <= _HELPS * before or len(located) > 1):
             return
+        if largest.all_asked(own):
+            look = _look_between(look, curve, own, results, row, briefly=False)
+        else:
+            look = {(1, 1): Look(_FINER), _FINER: Look(_FINEST)}.get(look.finer)
 
 
 def jumps_tell(groups: Groups, question: Question) -> Bool[np.ndarray, " settings"]:

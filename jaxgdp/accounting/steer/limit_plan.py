@@ -27,6 +27,10 @@ _COARSE = 33  # tilts between which the depth of thresholds is interpolated
 # standard deviations between a threshold that others are close about and the nearest of these, and
 # one of so many that are equally far apart beside them
 _CLOSEST, _EVEN = 1e-3, 4
+# parts of the width promised, that corners between thresholds have at least, and at most, beyond
+# what is achieved; thresholds between two of a first curve, and of a half-curve, at most
+_OF_WIDTH = (0.3, 0.7)
+_MOST_BETWEEN, _MOST_THRESHOLDS = 64.0, 3000.0
 _ROOM = 0.2  # standard deviations beyond the rates that are asked for
 _MOST_DEPTH = 38.6  # standard deviations: rates below have no doubles
 _LARGEST_TILT = 1e15
@@ -349,6 +353,49 @@ def thresholds(parts: Parts, reach: Reach, number: int) -> Thresholds:
         )
     tilts = np.append(tilts, end + 0.3 * moments.step(end))
     return _at(moments, tilts, inside)
+
+
+def with_more(parts: Parts, at: Thresholds, more: Float[np.ndarray, " more"]) -> Thresholds:
+    """Thresholds with about so many ``more`` between the first and the last of them, whose tilts
+    lie between those that are known.
+    """
+    inside = more[(more > at.loss[0]) & (more < at.loss[-1])]
+    tilts = np.interp(inside, at.loss, at.tilt)
+    return _at(_Moments(parts), np.unique(np.concatenate([at.tilt, tilts])), [])
+
+
+def between(
+    ends: Float[np.ndarray, " ends"],
+    above: Float[np.ndarray, " gaps"],
+    below: Float[np.ndarray, " ends"],
+    known: float,
+    rtol: float,
+) -> Float[np.ndarray, " thresholds"]:
+    """Thresholds of a half-curve, as many more between two of them as a number that is the largest
+    of all rates takes there: a corner has as much more of it as its thresholds are apart.
+
+    Args:
+        ends: thresholds.
+        above: about the number that the corner between each two of them has, −∞ for none.
+        below: about what is achieved at each, −∞ where that is not known.
+        known: what is achieved anywhere.
+        rtol: requested relative accuracy.
+
+    Method: docs/method/limit.md#long-runs
+    """
+    width = rtol * known
+    there = np.minimum(np.maximum(below[:-1], below[1:]), known)
+    there = np.where(there > -np.inf, there, known)
+    room = np.maximum(known + _OF_WIDTH[1] * width - there, _OF_WIDTH[0] * width)
+    some = np.isfinite(above) & np.isfinite(ends[1:]) & (above > known + _OF_WIDTH[1] * width)
+    number = np.ceil(np.where(some, above - there, 0.0) / room)
+    number = np.clip(number, 1.0, _MOST_BETWEEN)
+    # (all of them fewer, where they are too many)
+    number = np.ceil(number * min(1.0, _MOST_THRESHOLDS / np.sum(number))).astype(int)
+    first, last = np.repeat(ends[:-1], number), np.repeat(ends[1:], number)
+    step = np.arange(len(first)) - np.repeat(np.cumsum(number) - number, number)
+    found = first + (last - first) * (step / np.repeat(number, number))
+    return np.unique(found[np.isfinite(found)])
 
 
 def _spread(moments: _Moments, low: float, high: float, number: int) -> Array:

@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 from mechanisms_of_every_class import SETTINGS, composition
 from mpmath import binomial, mp, mpf
+from scipy.optimize import brentq
+from scipy.special import erfcx, ndtri_exp
+from scipy.stats import norm
 
 import jaxgdp
 from jaxgdp.accounting.certify import closed_forms
@@ -380,3 +383,48 @@ def test_mu_that_is_as_large_everywhere_has_as_many_thresholds_as_it_takes(
     assert found.status[name] == 0
     limit = p * np.sqrt(steps * np.expm1(1.0 / sigma**2))
     np.testing.assert_allclose([found[name].lower, found[name].upper], limit, rtol=0.02)
+
+
+def _mu_of_many(sigma, p, steps, floor):
+    """μ of so many steps that rates are those of the tilted sum at its mean: log moments by a
+    quadrature, and Mills ratios."""
+    x = np.linspace(-12.0 * sigma, 1.0 + 12.0 * sigma, 4001)
+    loss = np.logaddexp(np.log1p(-p), np.log(p) + (2.0 * x - 1.0) / (2.0 * sigma**2))
+    log_p = norm.logpdf(x, scale=sigma) + np.log(x[1] - x[0])
+
+    def moments(tilt):
+        weight = np.exp(log_p + tilt * loss - np.max(log_p + tilt * loss))
+        value = np.max(log_p + tilt * loss) + np.log(np.sum(weight))
+        mean = weight @ loss / np.sum(weight)
+        return steps * np.array([value, mean, weight @ (loss - mean) ** 2 / np.sum(weight)])
+
+    def log_rates(tilt):
+        value, mean, variance = moments(tilt)
+        mills = np.log(0.5 * erfcx(np.sqrt(0.5 * variance) * np.array([tilt, 1.0 - tilt])))
+        return value + mean * np.array([-tilt, 1.0 - tilt]) + mills
+
+    close = 1e-3 / np.sqrt(moments(1.0)[2])
+    ends = [
+        brentq(lambda tilt, k=k: log_rates(tilt)[k] - np.log(floor), *at)
+        for k, at in enumerate([(close, 0.5), (0.5, 1.0 - close)])
+    ]
+    return max(-np.sum(ndtri_exp(log_rates(tilt))) for tilt in np.linspace(*ends, 201))
+
+
+@pytest.mark.parametrize(
+    ("sigma", "p", "steps", "adjacency"),
+    [
+        (5.297, 0.7286, 195_000_000, "add"),
+        (2.0, 0.95, 30_000_000, "remove"),
+        (11.0, 0.35, 900_000_000, "add_remove"),
+    ],
+)
+def test_mu_of_thousands_has_thresholds_where_it_is_largest(sigma, p, steps, adjacency):
+    """With what the curves by moments alone take, and beside the limit of many steps."""
+    run, begin = jaxgdp.dpsgd(sigma, p, steps), time.process_time()
+    found = jaxgdp.measure(run, "mu", adjacency=adjacency, executor="eager")
+    assert time.process_time() - begin < 5.0
+    assert found.status["mu"] == 0 and found.lattice_size == 0
+    exact = _mu_of_many(sigma, p, steps, 1e-10)
+    assert found["mu"].lower <= exact * (1.0 + 1e-5)
+    assert found["mu"].upper >= exact * (1.0 - 1e-5)
