@@ -48,6 +48,15 @@ def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: -slow[item.path])
 
 
+def pytest_collection_finish():
+    """What was imported and collected stays to the end: not looked through for garbage again and
+    again while programs are traced, which makes many objects.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+
+
 _MOST_REGIONS = 25_000
 _MAPS = pathlib.Path("/proc/self/maps")
 _MOST_MEMORY = 11 * 2**27  # bytes
