@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 from known_profiles import gaussian, laplace, pure, random_pair
-from mechanisms_of_every_class import SETTINGS
+from mechanisms_of_every_class import SETTINGS, element
 from scipy.special import ndtri
 
 import jaxgdp
@@ -91,9 +91,11 @@ def test_transformation_keeps_order():
         assert np.all(less.upper <= more.upper) and np.all(less.lower <= more.lower)
 
 
+@pytest.mark.parametrize("both", [False, pytest.param(True, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", sorted(SETTINGS))
-def test_every_class_agrees_with_its_profile(name):
-    mechanism, _ = SETTINGS[name]
+def test_every_class_agrees_with_its_profile(name, both):
+    """Of one setting; nightly of two in one batch."""
+    mechanism = SETTINGS[name][0] if both else element(name, 1)
     epsilon = np.array([[0.0], [0.4], [1.5], [9.0]])
     curve = jaxgdp.tradeoff(mechanism)
     found, delta = bridge.gdp_transformation(curve, epsilon), curve.delta(epsilon)

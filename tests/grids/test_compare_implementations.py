@@ -45,7 +45,9 @@ def test_attack_on_means_reaches_no_more_than_the_game_itself(setting):
         assert own <= max(game, 0.0) + 1e-7
 
 
-@pytest.mark.parametrize("setting", [(1.0, 0.3, 60), (0.5, 0.1, 20)])
+@pytest.mark.parametrize(
+    "setting", [(1.0, 0.3, 60), pytest.param((0.5, 0.1, 20), marks=pytest.mark.nightly)]
+)
 def test_attack_on_clipped_means_reaches_no_more_than_the_game_itself(setting):
     """Without the record −1, or 0 where nobody else is drawn; with it 1 where it is drawn."""
     sigma, rate, number = setting

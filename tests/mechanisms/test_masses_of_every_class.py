@@ -7,6 +7,9 @@ range. The laws are written down here from their definitions.
 
 from __future__ import annotations
 
+import bisect
+import itertools
+
 import mpmath
 import numpy as np
 import pytest
@@ -136,11 +139,19 @@ class Atoms:
     lowest = mpf(0)
 
     def __init__(self, rows):
-        self.rows = [(mpf(loss), p, q) for loss, p, q in rows]
+        rows = sorted(((mpf(loss), p, q) for loss, p, q in rows), key=lambda row: row[0])
+        self.losses = [loss for loss, _, _ in rows]
+        masses = [(p, q) for _, p, q in rows]
+        # what lies before each row, and from each row on
+        self.before, self.rest = self.sums(masses), self.sums(masses[::-1])[::-1]
+
+    @staticmethod
+    def sums(masses):
+        add = lambda sums, row: (sums[0] + row[0], sums[1] + row[1])
+        return list(itertools.accumulate(masses, add, initial=(mpf(0), mpf(0))))
 
     def tails(self, loss, above):
-        found = [(p, q) for at, p, q in self.rows if (at > loss) == above]
-        return tuple(mpmath.fsum(row[i] for row in found) for i in (0, 1))
+        return (self.rest if above else self.before)[bisect.bisect_right(self.losses, loss)]
 
 
 class Lines:
@@ -287,7 +298,7 @@ def _drawn(name, rng):
         return pair, Gaussian(s, p)
     if name == "MatrixMechanism":
         sigma = 10.0 ** rng.uniform(-0.3, 1.0)
-        run = jaxgdp.MatrixMechanism([1.0, 0.5], sigma, "BallsInBins(cycle=3)", 3)
+        run = jaxgdp.MatrixMechanism([1.0, 0.5], sigma, "BallsInBins(cycle=2)", 2)
         ((pair, _),) = run.gathered(1.0)
         return pair, _table(pair)
     if name == "RandomAllocation":
@@ -360,6 +371,7 @@ def test_tails_are_as_exact_as_stated_and_no_lost_mass_is_too_small(name):
 
 _LARGER = {  # class → a setting with a larger table than that of every day
     "DrawnBatchSize": lambda: jaxgdp.DrawnBatchSize(1.0, 0.1, 1000),
+    "MatrixMechanism": lambda: jaxgdp.MatrixMechanism([1.0, 0.5], 2.0, "BallsInBins(cycle=3)", 3),
     "ThresholdedGaussian": lambda: jaxgdp.ThresholdedGaussian(2.0, 12.0, 3),
     "ShuffledReports": lambda: jaxgdp.ShuffledReports(4.0, 20_000, "16-ary"),
 }

@@ -106,9 +106,11 @@ def hockey_stick(sigma, batches, epsilon, runs, rng):
     return gain.mean(), gain.std() / np.sqrt(runs)
 
 
-def test_no_more_than_the_pair_it_attacks_and_no_less_than_simulation_of_the_attack():
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.nightly)])
+def test_no_more_than_the_pair_it_attacks_and_no_less_than_simulation_of_the_attack(every):
     rng = np.random.default_rng(13)
     settings = [(s, t, e) for s in (0.4, 0.6, 0.8, 1.2, 2.0) for t in (4, 40) for e in (0.1, 1.0)]
+    settings = settings[::every]
     sigma, batches, epsilon = (np.array(column) for column in zip(*settings, strict=True))
     found = delta(Shuffled(sigma, batches), epsilon, rtol=1e-2)
     runs = 20_000

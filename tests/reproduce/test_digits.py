@@ -62,16 +62,16 @@ def test_seeds_repeat_and_noise_costs_accuracy():
 
 
 def test_schedule_of_equal_numbers_is_a_constant_and_others_are_not():
-    constant = digits.train(2.0, num_steps=60, seeds=[5])
+    constant = digits.train(2.0, num_steps=60, seeds=[5, 6])
     even = digits.train(
-        np.full(60, 2.0), clip=np.ones(60), sampling_prob=np.full(60, digits.RATE), seeds=[5]
+        np.full(60, 2.0), clip=np.ones(60), sampling_prob=np.full(60, digits.RATE), seeds=[5, 6]
     )
     np.testing.assert_array_equal(even, constant)
     # three loud steps at the start act on through the momentum; at the end they have hardly begun
     # to
     when = np.arange(60)
     early, late = (
-        digits.train(np.where(loud, 20.0, 0.5), seeds=range(3)).mean()
+        digits.train(np.where(loud, 20.0, 0.5), seeds=[0, 1]).mean()
         for loud in (when < 3, when >= 57)
     )
     assert early < late - 0.05
@@ -102,11 +102,11 @@ def test_stages_of_equal_noise_are_the_constant_schedule():
     spec = importlib.util.spec_from_file_location(path.stem, path)
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
-    stages, found = example.certified((1.0, 1.0), steps_per_stage=60, tolerance=1e-2)
-    alone = jaxgdp.calibrate(example.TARGET, sampling_prob=digits.RATE, num_steps=120, rtol=1e-2)
+    stages, found = example.certified((1.0, 1.0), steps_per_stage=30, tolerance=1e-2)
+    alone = jaxgdp.calibrate(example.TARGET, sampling_prob=digits.RATE, num_steps=60, rtol=1e-2)
     assert stages[0] == stages[1] == pytest.approx(float(alone.value), rel=2e-2)
     assert found.achieved.upper <= example.TARGET.mu and alone.achieved.upper <= example.TARGET.mu
-    accuracy = example.train(np.repeat(stages, 60), seeds=[0, 1])
+    accuracy = example.train(np.repeat(stages, 30), seeds=[0, 1])
     assert accuracy.shape == (2,) and np.all(accuracy > 0.5)
     assert (
         np.all(np.diff(example.learning_rates(10)) < 0)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import jaxgdp
-from tests.mechanisms_of_every_class import SETTINGS
+from tests.mechanisms_of_every_class import SETTINGS, element
 
 ALL = ("mu", "advantage", "epsilon", "delta", "tpr", "beta", "bayes_risk", "approximate_mu")
 LONG = ("FixedSize", "Shuffled", "TruncatedPoisson", "RandomAllocation")  # no closed form, and slow
@@ -49,10 +49,11 @@ def test_parts_that_reveal_nothing_do_not_count():
     assert jaxgdp.measure(jaxgdp.compose([(alone, 2)]), "advantage").lattice_size > 0
 
 
+@pytest.mark.parametrize("index", [0, pytest.param(1, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", [name for name in SETTINGS if name not in LONG])
-def test_kept_curves_agree(name):
+def test_kept_curves_agree(name, index):
     """One use of every class: a number and the same number of a kept curve meet."""
-    mechanism = SETTINGS[name][0]
+    mechanism = element(name, index)
     numbers, curve = jaxgdp.measure(mechanism, ALL), jaxgdp.tradeoff(mechanism)
     for quantity in ALL:
         one, other = numbers[quantity], curve.quantity(quantity)
