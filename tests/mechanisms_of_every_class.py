@@ -100,8 +100,14 @@ def element(name, index):
     return jax.tree.unflatten(structure, taken)
 
 
-def one_of_each():
-    """One use of every class but those of ``_ALONE``, composed: both settings in one batch."""
+def one_of_each(both=True):
+    """One use of every class but those of ``_ALONE``, composed: both settings in one batch, or the
+    first one.
+    """
     return jaxgdp.compose(
-        [(mechanism, 1) for name, (mechanism, _) in SETTINGS.items() if name not in _ALONE]
+        [
+            (mechanism if both else element(name, 0), 1)
+            for name, (mechanism, _) in SETTINGS.items()
+            if name not in _ALONE
+        ]
     )

@@ -13,8 +13,8 @@ def figure(quick=False):
     """The figure, and the FPR floor of the numbers in it."""
     plan = plan_budget(
         noise_multiplier=2.0,
-        sampling_prob=0.05,
-        max_steps=400 if quick else 2000,
+        sampling_prob=0.2 if quick else 0.05,
+        max_steps=30 if quick else 2000,
         quantities=("mu", "epsilon"),
     )
     drawn = Figure(figsize=(9.0, 3.6), layout="constrained")

@@ -14,9 +14,9 @@ from jaxgdp import plot
 def figure(quick=False):
     """The figure, and the FPR floor of the numbers in it."""
     records = np.array([1, 2] if quick else [1, 2, 3, 4, 6, 8, 12, 16])
-    run = jaxgdp.dpsgd(2.0, 0.01, 20 if quick else 1000, records_per_user=records)
+    run = jaxgdp.dpsgd(2.0, 0.01, 5 if quick else 1000, records_per_user=records)
     known = jaxgdp.epsilon(run, delta=1e-5)
-    one = jaxgdp.dpsgd(2.0, 0.01, 20 if quick else 1000)
+    one = jaxgdp.dpsgd(2.0, 0.01, 5 if quick else 1000)
     unknown = [
         float(jaxgdp.epsilon(jaxgdp.bridge.group_profile(one, int(k)), delta=1e-5).upper)
         for k in records

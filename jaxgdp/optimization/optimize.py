@@ -222,7 +222,7 @@ def optimize(
         >>> import jaxgdp
         >>> found = jaxgdp.optimize(
         ...     lambda schedule: (schedule.noise_multiplier**2) @ jnp.array([4.0, 1.0]),
-        ...     jaxgdp.targets.Mu(1.0), noise_multiplier=[20.0, 20.0], num_steps=100, iterations=40,
+        ...     jaxgdp.targets.Mu(1.0), noise_multiplier=[20.0, 20.0], num_steps=100, iterations=15,
         ... )
         >>> bool(found.proxy < found.start_proxy), bool(found.calibration.achieved.upper <= 1.0)
         (True, True)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from by_day import every_value
 from scipy.stats import norm
 
 import jaxgdp
@@ -35,8 +36,11 @@ def box(kind, sigma, **settings):
     )
 
 
-@pytest.mark.parametrize("kind", ["delta", "epsilon"])
-@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.describe())
+@pytest.mark.parametrize(
+    ("target", "kind"),
+    every_value(TARGETS, ("delta", "epsilon")),
+    ids=lambda t: t if isinstance(t, str) else t.describe(),
+)
 def test_gaussian_profile_brackets_the_truth(kind, target):
     """Coarse or refined, the bracket holds the truth; refined, it is as narrow as asked."""
     for mu in (0.3, 1.7):

@@ -5,6 +5,7 @@ target's quantity has a closed form. The oracle is mpmath, on the curve of Gauss
 import mpmath
 import numpy as np
 import pytest
+from by_day import every_value
 
 import jaxgdp
 from jaxgdp import targets
@@ -50,8 +51,7 @@ CALIBRATED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", CALIBRATED)
-@pytest.mark.parametrize("d", [0.05, 1e-10])
+@pytest.mark.parametrize(("d", "kind"), every_value((0.05, 1e-10), list(CALIBRATED)))
 def test_achieved_bracket_holds_without_a_closed_form(kind, d):
     how, mu = CALIBRATED[kind]
     assert REGISTRY["approximate_mu"].of_gaussian is None

@@ -27,12 +27,20 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_every_example_gives_what_is_printed():
+@pytest.mark.parametrize("iterations", [8, pytest.param(30, marks=pytest.mark.nightly)])
+def test_every_example_gives_what_is_printed(iterations):
+    """Nightly as they are; by day with a shorter search for a schedule."""
     pytest.importorskip("xarray")
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     runner = doctest.DocTestRunner(optionflags=flags, verbose=False)
+    printed = "\n\n".join(blocks("pycon"))
+    assert printed.count("iterations=30") == 1
     examples = doctest.DocTestParser().get_doctest(
-        "\n\n".join(blocks("pycon")), {}, "README.md", "README.md", 0
+        printed.replace("iterations=30", f"iterations={iterations}"),
+        {},
+        "README.md",
+        "README.md",
+        0,
     )
     assert sum(bool(example.want) for example in examples.examples) >= 12
     assert text().count(">>> ") == len(examples.examples)

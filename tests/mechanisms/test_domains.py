@@ -5,6 +5,7 @@ import itertools
 import mpmath
 import numpy as np
 import pytest
+from by_day import every_value, first
 from mpmath import mpf
 
 import jaxgdp
@@ -192,13 +193,7 @@ def test_simulated_thresholds_show_as_often_as_stated():
 
 
 @pytest.mark.parametrize(
-    "epsilon, delta",
-    [
-        (1.0, 1e-6),
-        pytest.param(0.1, 1e-4, marks=pytest.mark.nightly),
-        pytest.param(3.0, 0.01, marks=pytest.mark.nightly),
-        (0.5, 0.3),
-    ],
+    "epsilon, delta", first(2, [(1.0, 1e-6), (0.5, 0.3), (0.1, 1e-4), (3.0, 0.01)])
 )
 def test_probabilities_of_partition_selection(epsilon, delta):
     keys = jaxgdp.PartitionSelection(epsilon, delta)
@@ -221,7 +216,7 @@ def test_probabilities_of_partition_selection(epsilon, delta):
         assert lower >= 0.25 * truth
 
 
-@pytest.mark.parametrize("epsilon, delta", [(5.0, 3e-18), (1.0, 1e-300), (0.25, 1e-5)])
+@pytest.mark.parametrize("epsilon, delta", first(2, [(5.0, 3e-18), (0.25, 1e-5), (1.0, 1e-300)]))
 def test_each_order_of_a_key_shows_no_more_than_its_own_worst_number_of_users(epsilon, delta):
     """A key that is published for a new user alone tells; that it is not tells far less."""
     with mpmath.workdps(320):
@@ -240,16 +235,8 @@ def test_each_order_of_a_key_shows_no_more_than_its_own_worst_number_of_users(ep
                 assert exact <= bracket.upper * (1 + mpf("1e-12"))
 
 
-# every ε and every δ by day, all pairs nightly
-KEYS = [(0.1, 1e-300), (1.0, 1e-17), (50.0, 1e-6), (1.0, 0.3)]
-
-
 @pytest.mark.parametrize(
-    "epsilon, delta",
-    [
-        pair if pair in KEYS else pytest.param(*pair, marks=pytest.mark.nightly)
-        for pair in itertools.product((0.1, 1.0, 50.0), (1e-300, 1e-17, 1e-6, 0.3))
-    ],
+    "epsilon, delta", every_value((0.1, 1.0, 50.0), (1e-300, 1e-17, 1e-6, 0.3))
 )
 def test_attacks_on_keys_stay_within_what_is_guaranteed(epsilon, delta):
     """(ε, δ) bounds every attack, however small δ is next to the rounding of a probability."""

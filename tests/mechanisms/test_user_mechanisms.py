@@ -8,6 +8,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from by_day import every_value
 from exact_cells import cells_of, check_cells, check_masses, reverse_of
 from scipy.special import ndtri
 
@@ -277,8 +278,7 @@ def test_single_use_of_wavy_densities():
         assert found.upper - found.lower <= 5e-3 * found.upper
 
 
-@pytest.mark.parametrize("missing", [5e-14, 1e-9])
-@pytest.mark.parametrize("uses", [1, 1000])
+@pytest.mark.parametrize(("missing", "uses"), every_value((5e-14, 1e-9), (1, 1000)))
 def test_mass_that_densities_lack_goes_to_infinity(missing, uses):
     """However little it is: nothing else is left of δ beyond the largest finite loss."""
     x = np.array([-2.0, 0.0, 1.0, 3.0])

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from by_day import every_value
 from scipy.integrate import quad
 from scipy.special import ndtr
 
@@ -82,13 +83,16 @@ def test_profile_of_one_step_is_the_mean_of_both():
 
 
 @pytest.mark.parametrize(
-    ("sigma", "rate", "most", "size"),
-    [(1.3, 0.08, 30, 250), (2.0, 0.147, 60, 334), (1.1, 0.01, 50, 1000), (0.8, 1.0, 7, 20)],
+    ("setting", "steps"),
+    every_value(
+        ((1.3, 0.08, 30, 250), (2.0, 0.147, 60, 334), (1.1, 0.01, 50, 1000), (0.8, 1.0, 7, 20)),
+        (1, 20),
+    ),
 )
-@pytest.mark.parametrize("steps", [1, 20])
-def test_sides_are_those_of_more_and_of_less(sigma, rate, most, size, steps):
+def test_sides_are_those_of_more_and_of_less(setting, steps):
     """No less than Poisson sampling at the rate with which the record is in a batch, and no more
     than without sampling, or where batches that are cut tell everything."""
+    sigma, rate, most, size = setting
     step = TruncatedPoisson(sigma, rate, most, size).zeroed()
     found = jaxgdp.measure(jaxgdp.compose([(step, steps)]), ("delta", "mu"), epsilon=0.5)
     member = jaxgdp.compose([(step.lower_bound_mechanisms()[0], steps)])

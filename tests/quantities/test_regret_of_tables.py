@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+from by_day import first
 from scipy.optimize import brentq
 from scipy.special import gammaln
 from scipy.stats import norm
@@ -103,7 +104,7 @@ def _half(p, q):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("p", "q"), [case[:2] for case in _ALIKE[:4]])
+@pytest.mark.parametrize(("p", "q"), first(2, [case[:2] for case in _ALIKE[:4]]))
 def test_programs_see_both_orders_of_a_table_too(p, q):
     p, q = np.array(p) / sum(p), np.array(q) / sum(q)
     plus, minus = _half(p, q), _half(q, p)

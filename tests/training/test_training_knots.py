@@ -5,6 +5,7 @@ from functools import partial
 import jax
 import numpy as np
 import pytest
+from by_day import every_value
 
 from jaxgdp.bracket import Bracket
 from jaxgdp.training.float32 import above, below
@@ -43,8 +44,7 @@ def _entries(rng, growth):
     return np.unique(np.minimum(steps, LAST))
 
 
-@pytest.mark.parametrize("name", ["mu", "beta"])
-@pytest.mark.parametrize("of", SHAPES)
+@pytest.mark.parametrize(("name", "of"), every_value(("mu", "beta"), list(SHAPES)))
 def test_lines_hold_at_every_step_where_stairs_do(name, of):
     rng = np.random.default_rng(len(of))
     fine = ((0.004, 4e-4),) if of in ("root", "jumps") else ()

@@ -5,6 +5,7 @@ import types
 import jax
 import numpy as np
 import pytest
+from by_day import every_value
 
 import jaxgdp
 from jaxgdp.accounting.certify import frequency_tables
@@ -42,10 +43,11 @@ def test_masses_of_what_blurs_are_those_of_a_pair(tilt):
 
 
 @pytest.mark.parametrize(
-    ("sigma", "p", "steps", "threshold"), [(1.0, 0.01, 200_000, 25.0), (0.4, 2e-3, 400_000, 200.0)]
+    ("setting", "side"),
+    every_value(((1.0, 0.01, 200_000, 25.0), (0.4, 2e-3, 400_000, 200.0)), (0, 1)),
 )
-@pytest.mark.parametrize("side", [0, 1])
-def test_blurred_lattices_agree_with_the_usual_ones(sigma, p, steps, threshold, side, monkeypatch):
+def test_blurred_lattices_agree_with_the_usual_ones(setting, side, monkeypatch):
+    sigma, p, steps, threshold = setting
     order = (Adjacency.REMOVE, Adjacency.ADD)[side]
     run = jaxgdp.dpsgd(sigma, p, steps)
     asked = ((REGISTRY["delta"], threshold),)

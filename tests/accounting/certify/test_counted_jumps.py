@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+from by_day import every_value
 from mpmath import mp, mpf
 
 import jaxgdp
@@ -42,11 +43,15 @@ def _brackets(run, adjacency, asked=ASKED):
             yield name, at, float(found.lower[0]), float(found.upper[0])
 
 
-@pytest.mark.parametrize("adjacency", ["remove", "add", "add_remove"])
 @pytest.mark.parametrize(
-    "sigma, p", [(0.1, 0.01), (0.2, 1e-7), (0.3, 0.5), (0.9, 0.03), (3.0, 0.2)]
+    ("step", "adjacency"),
+    every_value(
+        ((0.1, 0.01), (0.2, 1e-7), (0.3, 0.5), (0.9, 0.03), (3.0, 0.2)),
+        ("remove", "add", "add_remove"),
+    ),
 )
-def test_single_steps_are_within_both_sides(sigma, p, adjacency):
+def test_single_steps_are_within_both_sides(step, adjacency):
+    sigma, p = step
     step = jaxgdp.SubsampledGaussian(sigma, p)  # (one use is known in closed form)
     for name, at, low, high in _brackets(SampledRun(sigma, p, 1.0), adjacency):
         given = {} if at is None else {REGISTRY[name].argument: at}

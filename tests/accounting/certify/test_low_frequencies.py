@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+from by_day import every_value
 from engine_run import run_engine
 
 import jaxgdp
@@ -123,8 +124,7 @@ def test_transform_of_few_points_is_the_long_one():
             assert np.allclose(1.0 - cosine_part - 1j * sine_part, exact, atol=1e-14)
 
 
-@pytest.mark.parametrize("size", [2**12, 2**30])
-@pytest.mark.parametrize("base", [32, 56])
+@pytest.mark.parametrize(("size", "base"), every_value((2**12, 2**30), (32, 56)))
 def test_waves_are_those_of_whole_turns_taken_off(size, base):
     """Looked up, where a table has more entries than there are angles, or worked out entry by
     entry; against 80-bit numbers.

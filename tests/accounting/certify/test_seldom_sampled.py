@@ -7,6 +7,7 @@ from math import comb
 import mpmath
 import numpy as np
 import pytest
+from by_day import every_value
 from scipy.special import erfcx, ndtr
 
 import jaxgdp
@@ -298,8 +299,10 @@ def test_runs_that_lattices_know_are_within_both(run, adjacency):
             assert high - low <= 2e-3 * high
 
 
-@pytest.mark.parametrize("run", [Run(0.3, 1e-3, 77), Run(8.0, 1e-6, 3001), Run(0.09, 0.02, 12)])
-@pytest.mark.parametrize("adjacency", ["remove", "add"])
+@pytest.mark.parametrize(
+    ("run", "adjacency"),
+    every_value((Run(0.3, 1e-3, 77), Run(8.0, 1e-6, 3001), Run(0.09, 0.02, 12)), ("remove", "add")),
+)
 def test_fewer_points_and_less_depth_leave_wider_brackets_of_the_same(run, adjacency):
     asked = [("mu", None), ("epsilon", 1e-8), ("delta", 1e-4), ("tpr", 1e-6), ("beta", 0.1)]
     fine = _numbers(run, adjacency, asked, 2.0)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from by_day import every_value
 from mpmath import mp, mpf
 
 from jaxgdp.accounting.certify import truncated_moments
@@ -32,10 +33,12 @@ def test_bound_is_above_one_use(sigma, p, epsilon, wanted):
     assert bound >= _one_use(sigma, p, epsilon)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 6.0])
-@pytest.mark.parametrize("sigma, p", [(0.7, 0.1), (2.0, 0.02), (1.0, 0.6)])
-def test_bound_is_above_two_uses(sigma, p, epsilon):
+@pytest.mark.parametrize(
+    ("setting", "epsilon"), every_value(((0.7, 0.1), (2.0, 0.02), (1.0, 0.6)), (0.1, 1.0, 6.0))
+)
+def test_bound_is_above_two_uses(setting, epsilon):
     """δ of two uses is an integral over the first one of δ of the second."""
+    sigma, p = setting
     with mp.workdps(25):
         s, q, e = mpf(sigma), mpf(p), mpf(epsilon)
 

@@ -178,9 +178,10 @@ def test_classes_in_one_composition(monkeypatch):
 
 
 @pytest.mark.slow
-def test_every_class_in_one_composition():
+@pytest.mark.parametrize("both", [False, pytest.param(True, marks=pytest.mark.nightly)])
+def test_every_class_in_one_composition(both):
     """Asked for what is finite and for what is not; alike whichever part comes first."""
-    forwards = one_of_each()
+    forwards = one_of_each(both)
     parts = zip(forwards.mechanisms, forwards.counts, strict=True)
     backwards = jaxgdp.compose(list(parts)[::-1])
     one, two = (

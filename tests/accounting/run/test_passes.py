@@ -50,10 +50,13 @@ def test_every_setting_gets_its_own_numbers(monkeypatch, alone, together):
                 ), (name, i)
 
 
-@pytest.mark.parametrize("every", [2, pytest.param(1, marks=pytest.mark.nightly)])
-def test_whole_curves_stay_with_their_settings(alone, every):
-    found = jaxgdp.tradeoff(jaxgdp.dpsgd(SIGMA[::every], RATE[::every], USES[::every])).mu()
-    for i, single in enumerate(alone[::every]):
+# by day not the one setting whose whole curve takes longer than those of all others
+@pytest.mark.parametrize(
+    "rows", [slice(1, None, 2), pytest.param(slice(None), marks=pytest.mark.nightly)]
+)
+def test_whole_curves_stay_with_their_settings(alone, rows):
+    found = jaxgdp.tradeoff(jaxgdp.dpsgd(SIGMA[rows], RATE[rows], USES[rows])).mu()
+    for i, single in enumerate(alone[rows]):
         mu = single.brackets["mu"]
         assert found.lower[i] <= mu.upper[0] and mu.lower[0] <= found.upper[i]
 

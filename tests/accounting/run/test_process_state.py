@@ -30,8 +30,8 @@ def atoms(number):
                            (jaxgdp.RandomizedResponse(0.3), 4)])
 
 MEASURED = {
-    "a batch that is cut, of one number": lambda: (smooth(210, 5.0), "epsilon"),
-    "a batch that is cut": lambda: (smooth(210, 5.0), ("mu", "epsilon")),
+    "a batch that is cut, of one number": lambda: (smooth(194, 5.0), "epsilon"),
+    "a batch that is cut": lambda: (smooth(194, 5.0), ("mu", "epsilon")),
     "thresholds": lambda: (smooth(7, 3.0), "delta"),
     "atoms": lambda: (atoms(3), ("mu", "delta")),
     "one setting": lambda: (jaxgdp.dpsgd(1.3, 0.01, 2000), ("mu", "regret")),

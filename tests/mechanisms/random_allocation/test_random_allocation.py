@@ -7,6 +7,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from by_day import first
 from scipy.special import ndtr
 
 import jaxgdp
@@ -152,7 +153,7 @@ def _simulated(sigma, steps, epsilon, rng, draws=30_000):
     return [(x.mean(), x.std() / math.sqrt(draws)) for x in (remove, add)]
 
 
-@pytest.mark.parametrize("sigma", [0.3, 0.5, 0.7, 1.0, 1.5, 3.0, 10.0])
+@pytest.mark.parametrize("sigma", first(4, [0.3, 0.7, 1.5, 10.0, 0.5, 1.0, 3.0]))
 def test_simulation(sigma):
     rng = np.random.default_rng(7)
     for steps in (4, 100) if sigma < 0.5 else (4, 21, 100):
@@ -281,12 +282,7 @@ def _ratio(v, selected):
 
 @pytest.mark.parametrize(
     ("sigma", "steps", "selected"),
-    [
-        (2.0, 20, 4),
-        pytest.param(1.0, 11, 3, marks=pytest.mark.nightly),
-        pytest.param(4.0, 100, 30, marks=pytest.mark.nightly),
-        (0.7, 9, 8),
-    ],
+    first(2, [(2.0, 20, 4), (0.7, 9, 8), (1.0, 11, 3), (4.0, 100, 30)]),
 )
 def test_several_of_many_against_simulation_of_the_exact_ratio(sigma, steps, selected):
     rng = np.random.default_rng(11)
