@@ -33,6 +33,12 @@ with pytest.MonkeyPatch.context() as _environment:
     jax.devices()
 
 
+@pytest.fixture(scope="session")
+def flags_of_xla() -> str:
+    """What a process that a test starts may put among its flags, to compile as the tests do."""
+    return "" if _THOROUGH else _FLAGS
+
+
 def pytest_configure(config):
     """Let the package compile quickly, but for tests that are run at night."""
     if "nightly" not in config.option.markexpr:

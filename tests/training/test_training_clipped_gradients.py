@@ -197,9 +197,9 @@ assert all(np.allclose(u, alone, atol=1e-6) for u in updates) and uppers.tolist(
 """
 
 
-def test_four_devices_are_equal_to_one():
+def test_four_devices_are_equal_to_one(flags_of_xla):
     environment = os.environ | {
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count=4 {flags_of_xla}",
         "JAX_PLATFORMS": "cpu",
     }
     found = subprocess.run(
