@@ -118,13 +118,18 @@ def environment():
 
 
 @pytest.fixture(scope="module")
-def kernel(environment):
-    """One kernel for all notebooks: each takes seconds to start and to load the libraries."""
+def kernel(environment, flags_of_xla):
+    """One kernel for all notebooks: each takes seconds to start and to load the libraries. It
+    compiles as the tests do.
+    """
     from jupyter_client.manager import AsyncKernelManager
     from jupyter_core.utils import run_sync
 
     manager = AsyncKernelManager(kernel_name="python3")
-    run_sync(manager.start_kernel)(extra_arguments=["--HistoryManager.hist_file=:memory:"])
+    flags = {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags_of_xla}"}
+    run_sync(manager.start_kernel)(
+        extra_arguments=["--HistoryManager.hist_file=:memory:"], env=os.environ | flags
+    )
     yield manager
     run_sync(manager.shutdown_kernel)(now=True)
 

@@ -7,6 +7,7 @@ import itertools
 import mpmath
 import numpy as np
 import pytest
+from by_day import first
 from engine_run import run_engine
 from scipy.special import ndtri
 
@@ -471,9 +472,10 @@ def float_atoms(parts):
     return loss[order], p[order], q[order]
 
 
-def test_random_mixtures_hold_the_exact_numbers():
+@pytest.mark.parametrize("number", first(1, (25, 60)))
+def test_random_mixtures_hold_the_exact_numbers(number):
     rng = np.random.default_rng(3)
-    number, floor = 60, 1e-10
+    floor = 1e-10
     epsilon = np.exp(rng.uniform(np.log(0.01), np.log(4.0), (3, number)))
     k, count = rng.integers(2, 50, number), rng.integers(1, 4, (3, number))
     delta = np.where(rng.random(number) < 0.5, 0.0, 10.0 ** rng.uniform(-9, -2, number))

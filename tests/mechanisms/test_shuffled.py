@@ -52,7 +52,8 @@ PUBLISHED = [
 ]
 
 
-def test_published_numbers():
+@pytest.mark.parametrize("all_of_them", [False, pytest.param(True, marks=pytest.mark.nightly)])
+def test_published_numbers(all_of_them):
     sigma, batches, epsilon, least = (np.array(column) for column in zip(*PUBLISHED, strict=True))
     found = delta(Shuffled(sigma, batches), epsilon)
     assert np.all(found.lower >= least * (1.0 - 2e-4)) and np.all(
@@ -62,8 +63,8 @@ def test_published_numbers():
         found.upper, gdp.delta(epsilon=epsilon, mu=1.0 / sigma), rtol=1e-6
     )
     for sigma, batches, rate, low, high in (
-        (0.5, 10_000, 1e-6, 10.994, 10.998),
         (0.7, 1000, 1e-5, 6.528, 6.653),
+        *(((0.5, 10_000, 1e-6, 10.994, 10.998),) if all_of_them else ()),
     ):
         epsilon = measure(Shuffled(sigma, batches), "epsilon", delta=rate).brackets["epsilon"]
         assert low <= epsilon.lower <= epsilon.upper <= high
@@ -182,7 +183,7 @@ def test_curves_and_compositions():
 
 
 def test_reports_say_why_a_bracket_is_wide():
-    found = jaxgdp.report(Shuffled(2.0, 100), rtol=1e-2)
+    found = jaxgdp.report(Shuffled(2.0, 20), rtol=1e-2)
     assert "Shuffled: the upper side, that of a fixed order, is loose" in found.status
     assert jaxgdp.report(Deterministic(2.0), rtol=1e-2).status == "ok"
 

@@ -171,12 +171,13 @@ def by_numpy(monkeypatch):
 
 
 @pytest.mark.slow
-def test_brackets_of_random_settings_are_never_disjoint(by_numpy, monkeypatch):
+@pytest.mark.parametrize("number", [18, pytest.param(30, marks=pytest.mark.nightly)])
+def test_brackets_of_random_settings_are_never_disjoint(number, by_numpy, monkeypatch):
     served, sums = [], ozaki_frequencies.sums
     monkeypatch.setattr(
         ozaki_frequencies, "sums", lambda *arguments: served.append(1) or sums(*arguments)
     )
-    sigma, rate, steps = settings(np.random.default_rng(20260101), 30)
+    sigma, rate, steps = settings(np.random.default_rng(20260101), number)
     asked = {"quantities": ("mu", "epsilon"), "rtol": 3e-2, "nested": False}
     one, other = (
         jaxgdp.measure(jaxgdp.dpsgd(sigma, rate, steps), **asked, executor=who)
