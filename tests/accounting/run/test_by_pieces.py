@@ -140,6 +140,8 @@ def test_many_steps_in_pieces_agree_with_their_moments(adjacency):
         ("epsilon", 0.173043461443, 0.001414199, 29_589_636, "remove", {"delta": 1.86e-8}),
         ("epsilon", 0.19237635, 0.258924446, 519_474, "add_remove", {"delta": 2.9e-10}),
         ("approximate_mu", 1.22488, 0.7468961, 214_283_027, "add", {"approximation": 1.5e-11}),
+        ("mu", 5.0656563, 0.020580996, 591_763_875, "remove", {}),
+        ("mu", 9.823003, 0.79572703, 53_048_887, "remove", {}),
     ],
 )
 def test_numbers_of_large_runs_are_as_accurate_as_asked(name, sigma, p, steps, adjacency, at):
