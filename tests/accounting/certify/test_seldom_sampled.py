@@ -13,7 +13,7 @@ from scipy.special import erfcx, ndtr
 import jaxgdp
 from jaxgdp.accounting.certify import closed_forms, seldom_sampled
 from jaxgdp.accounting.certify.curve import GaussianParts
-from jaxgdp.accounting.certify.seldom_sampled import Run, laws
+from jaxgdp.accounting.certify.seldom_sampled import Run, curve, laws
 from jaxgdp.accounting.question import Question
 from jaxgdp.numerics.errors import NORMAL_TAIL, SELDOM, UNIT
 from jaxgdp.quantities.registry import REGISTRY
@@ -365,3 +365,26 @@ def test_kept_curves_of_seldom_sampled_records_agree():
         kept = curve.quantity(name, at)
         assert kept.lower <= number.upper and number.lower <= kept.upper
         assert kept.upper - kept.lower <= 2.0 * (number.upper - number.lower)
+
+
+@pytest.mark.parametrize(
+    ("p", "steps"), [(3.0e-9, 38), (2.6e-6, 1_219_676), (1e-4, 20), (0.01, 900), (0.3, 2)]
+)
+def test_rates_of_the_mixture_are_off_by_what_they_are_moved(p, steps):
+    """log((1 − π)·e^b + π·e^r) of random logs b and r, near each other and far, in 60 digits."""
+    run, rng = Run(1.0, p, steps), np.random.default_rng(steps)
+    base = -np.exp(rng.uniform(np.log(1e-14), np.log(600.0), 300))
+    apart = rng.choice([-1.0, 1.0], 300) * np.exp(rng.uniform(np.log(1e-14), np.log(50.0), 300))
+    other = np.minimum(base + apart, 0.0)
+    share = float(np.log(-np.expm1(-run.log_never))), run.log_never
+    low, high = (curve._near(*share, base, other, side) for side in (-1.0, 1.0))
+    with mpmath.workdps(60):
+        never = (1 - mpmath.mpf(p)) ** steps
+        each = zip(low.tolist(), high.tolist(), base.tolist(), other.tolist(), strict=True)
+        for below, above, b, r in each:
+            exact = mpmath.log(never * mpmath.exp(b) + (1 - never) * mpmath.exp(r))
+            assert below <= exact <= above
+            assert above - below <= 40.0 * UNIT * (1.0 + abs(b) + abs(r))
+            if abs(r - b) < 0.9 and 1 - never < 1e-6:
+                # (little more than five units of the log itself either way)
+                assert above - below <= UNIT * (12.0 * abs(b) + 1e-3)

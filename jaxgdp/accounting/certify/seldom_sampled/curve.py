@@ -23,6 +23,8 @@ _LEAST_TPR, _LEAST_MASS, _LEAST_FPR = math.log(1e-275), math.log(1e-280), math.l
 # (finer accuracies, and what is left wide, ask again)
 _CURVES = Recent(most=2**25)
 _ROOM = 8.0  # units of what half a dozen operations make of a log, for its size and 1
+# … and of a log that little is added to: for its size, for the share, and for that times its log
+_LAST, _OF_SHARE, _OF_LOG_SHARE = 5.0, 128.0, 8.0
 
 
 def both_sides(run: Run, parts: GaussianParts, finer: float = 1.0, faint: float = 0.0) -> Curve:
@@ -110,9 +112,28 @@ def _mixture(log_share: float, log_never: float, base: Array, other: Array) -> A
 
 
 def _outward(log_rate: Array, side: float) -> Array:
+    return np.minimum(log_rate + side * _rounded(log_rate), 0.0)
+
+
+def _rounded(log_rate: Array) -> Array:
     with np.errstate(invalid="ignore"):
         size = np.where(np.isfinite(log_rate), np.abs(log_rate), 0.0)
-    return np.minimum(log_rate + side * _ROOM * UNIT * (1.0 + size), 0.0)
+    return _ROOM * UNIT * (1.0 + size)
+
+
+def _near(log_share: float, log_never: float, base: Array, other: Array, side: float) -> Array:
+    """The mixture of two rates, moved by its rounding to one side: by next to nothing but that of
+    the last addition where the rates are about the same and the share is small.
+
+    Method: docs/method/seldom.md#seldom-share
+    """
+    found = _mixture(log_share, log_never, base, other)
+    with np.errstate(invalid="ignore"):
+        small = np.abs(other - base) < 1.0
+    share = math.exp(log_share) * (_OF_SHARE + _OF_LOG_SHARE * abs(log_share))
+    little = UNIT * (_LAST * np.abs(found) + share * (1.0 + np.abs(found)))
+    moved = np.where(small, np.minimum(little, _rounded(found)), _rounded(found))
+    return np.minimum(found + side * moved, 0.0)
 
 
 def _removed(half: Vertices, run: Run, side: float) -> Vertices:
@@ -126,8 +147,8 @@ def _removed(half: Vertices, run: Run, side: float) -> Vertices:
         tpr = np.maximum(tpr, log1mexp(beta))
     assert half.at is not None  # losses are not equally far apart
     at = _mixture(*share, np.zeros_like(half.at), half.at)
-    tpr, beta = _mixture(*share, alpha, tpr), _mixture(*share, log1mexp(alpha), beta)
-    done = half._replace(log_tpr=_outward(tpr, side), log_beta=_outward(beta, -side), at=at)
+    tpr, beta = _near(*share, alpha, tpr, side), _mixture(*share, log1mexp(alpha), beta)
+    done = half._replace(log_tpr=tpr, log_beta=_outward(beta, -side), at=at)
     if half.top is None or half.log_infinity_mass is None or side < 0.0:
         return done
     return done._replace(
@@ -142,7 +163,12 @@ def _added(half: Vertices, run: Run, side: float) -> Vertices:
     tpr = half.log_tpr if side > 0.0 else np.maximum(half.log_tpr, log1mexp(half.log_beta))
     assert half.at is not None  # losses are not equally far apart
     at = -_mixture(*share, np.zeros_like(half.at), -half.at)
-    alpha = _outward(_mixture(*share, tpr, half.log_alpha), -side)
+    # (one that follows from its FNR is off by more)
+    alpha = np.where(
+        tpr == half.log_tpr,
+        _near(*share, tpr, half.log_alpha, -side),
+        _outward(_mixture(*share, tpr, half.log_alpha), -side),
+    )
     done = half._replace(log_alpha=alpha, log_tpr=tpr, at=at)
     if side < 0.0:
         return done
