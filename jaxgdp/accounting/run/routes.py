@@ -197,6 +197,9 @@ def _by_steps(
         told[row] = seldom[row] and _more_by_share(groups, question, row, found) and little[row]
         # (lattices take long where there is little noise, or little to see, and show less)
         left[row] &= _wide(found, question, np.array([row]))[0] and not told[row]
+    # (beyond the usual accuracy a lattice about a place takes longer than twice as many points)
+    for row in map(int, np.flatnonzero(told)):
+        by_share.narrow_at_last(groups, row, question.take(np.array([row]), number), found.results)
     by_place.narrow(groups, question, found.results, told, max_size, executor)
     for row in map(int, np.flatnonzero(told)):
         own = question.take(np.array([row]), number)
