@@ -19,7 +19,7 @@ from ...mechanisms.composition import collapse_gaussians
 from ...numerics.shapes import Array, Float
 from ...numerics.threads import taking_turns
 from ...scale.local import cores
-from ..question import Answer, Question
+from ..question import USUAL, Answer, Question
 from ..steer.lattice_choice import choose, choose_each
 from ..steer.lattices import LatticeChoice, Lattices
 from ..steer.refinement import (
@@ -50,12 +50,14 @@ from .running_brackets import RunningBrackets
 MAX_SIZE = 2**20
 # … of so many components and more, each of which has arrays of its own
 _MANY, _MAX_SIZE_OF_MANY = 3, 2**19
-# lattice points of all passes over one setting, for each quantity (of three at most): some ten
-# seconds of NumPy; three times as many from rtol 1e-4 on
-_MOST_POINTS = 1.7e7
+# lattice points of all passes over one setting, for each quantity (of three at most), which take
+# NumPy up to 1.5 μs for each component; three times as many from rtol 1e-4 on. At the usual
+# accuracy so many in all components, of which up to four are counted: some ten seconds
+_MOST_POINTS, _MOST_USUAL, _MOST_COMPONENTS = 1.7e7, 7e6, 4
 _FIRST_SHARE = 0.1  # of them, that every first pass may have
 # lattice points of a first pass over a whole curve that only tells where quantities are read off
 _SCOUT = 2**22
+_UNFORESEEN = 2**15  # … of one of which nothing is foreseen
 _MANY_STEPS = 1e4  # from which on sparse lattices about a place are tried
 _NEAR = 10.0  # width over the width promised, of what is known of a place
 # part of the other order's value from which on an order may be the worse one
@@ -98,10 +100,13 @@ class FinishedPass(NamedTuple):
 
 def _points(question: Question, groups: tuple) -> float:
     """Lattice points that all passes over one setting may have: fewer of a mechanism whose cells
-    take longer."""
-    finer = 3.0 if question.rtol <= 1e-4 else 1.0
+    take longer, and at the usual accuracy of several components, each of which takes as long."""
     each = max(mechanism.work_per_point() for mechanism, _ in groups)
-    return _MOST_POINTS * finer * min(max(len(question.asked), 1), 3) / each
+    most = _MOST_POINTS * (3.0 if question.rtol <= 1e-4 else 1.0)
+    if question.rtol >= USUAL and not question.keep:
+        components = sum(count.shape[-1] for _, count in collapse_gaussians(groups))
+        most = _MOST_USUAL / min(components, _MOST_COMPONENTS)
+    return most * min(max(len(question.asked), 1), 3) / each
 
 
 def _several(jump: Array) -> bool:
@@ -226,6 +231,9 @@ class Engine:
                 least = _FIRST_SHARE * self.most_points
                 lattices = lattices.within(max(self.points_left[i], least))
                 lattices = self._scouting(task, lattices)
+                if isinstance(task, CurveTask) and not self._foreseen(task):
+                    # (losses that overflow show nothing on a larger one)
+                    lattices, self.points_left[i] = lattices.within(_UNFORESEEN), 0.0
             if self._in_vain(task, lattices):
                 self.open_tasks[i] -= 1
                 continue
@@ -233,6 +241,11 @@ class Engine:
             found.append((lattices, task))
         self._report_finished()
         return found
+
+    def _foreseen(self, task: CurveTask) -> bool:
+        """Whether its plan says how long its pieces are."""
+        planned = self.plans[_place_of(task)]
+        return bool(np.all(np.isfinite(planned.together.plans.length[planned.row])))
 
     def _in_vain(self, task: Task, lattices: Lattices) -> bool:
         """Whether a pass would take more work than is left, or is the first one once more."""

@@ -110,7 +110,7 @@ def _curve(
         above, below = (part.swapped() if swap else part for part in (sides.above, sides.below))
         at = limit_plan.thresholds(above, reach, number)
         if more is not None:
-            at = limit_plan.with_more(above, at, more[int(swap)])
+            at = limit_plan.with_more(above, at, np.asarray(more[int(swap)]))
         halves.append(normal_curve.dominating_half(above, at))
         halves.append(normal_curve.achieved_half(below, at))
     plus, below_plus, minus, below_minus = finite_laws.padded(halves)

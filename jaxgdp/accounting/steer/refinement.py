@@ -226,7 +226,7 @@ def more_pieces(task: Task, length: float, rtol: float) -> CurveTask | None:
     """The task with more tilts, where one piece is too long for one tilt; else None."""
     if isinstance(task, PointTask) or task.pieces == PIECES[-1]:
         return None
-    if length <= _longest_piece(task, rtol):
+    if not length > _longest_piece(task, rtol):  # (of losses that overflow nothing is foreseen)
         return None
     return dataclasses.replace(task, pieces=next(more for more in PIECES if more > task.pieces))
 
