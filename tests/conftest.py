@@ -14,7 +14,8 @@ _CACHE = os.environ.get(
     "JAXGDP_TEST_CACHE", str(pathlib.Path(tempfile.gettempdir()) / "jaxgdp-test-cache")
 )
 jax.config.update("jax_compilation_cache_dir", _CACHE)
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+# (small programs, too: thousands of them took a third of what the tests of training take)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.02)
 
 # Tests compile quickly, unless JAXGDP_COMPILE=thorough asks for the programs that users run:
 # .ci/run does so once for the files that compile most of what users do, and the nightly tests do

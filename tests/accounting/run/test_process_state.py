@@ -16,7 +16,8 @@ import jaxgdp
 # what is measured, by name: a batch that is cut in two where its programs are compiled already, one
 # of thresholds that are known beforehand, one of pieces, atoms beside a smooth law
 PROGRAM = """
-import json, sys
+import gc, json, sys
+gc.set_threshold(50_000, 20, 20)  # programs are traced, which makes many objects
 import numpy as np
 import jaxgdp
 
@@ -30,7 +31,8 @@ def atoms(number):
                            (jaxgdp.RandomizedResponse(0.3), 4)])
 
 MEASURED = {
-    "a batch that is cut, of one number": lambda: (smooth(194, 5.0), "epsilon"),
+    # (on lattices of one size)
+    "a batch that is cut, of one number": lambda: (smooth(194, 4.0), "epsilon"),
     "a batch that is cut": lambda: (smooth(194, 5.0), ("mu", "epsilon")),
     "thresholds": lambda: (smooth(7, 3.0), "delta"),
     "atoms": lambda: (atoms(3), ("mu", "delta")),
