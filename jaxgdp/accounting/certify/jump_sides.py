@@ -20,8 +20,13 @@ from .vertices import Vertices
 _FAR_BELOW = 40.0  # nats, so that e^−40 of a rate is less than its rounding
 
 
-def best(tests: list[Test]) -> Vertices:
-    """Tests of which none of a smaller FPR has a larger TPR, from the largest FPR on."""
+def best(tests: list[Test], log_infinity: float = -np.inf) -> Vertices:
+    """Tests of which none of a smaller FPR has a larger TPR, from the largest FPR on.
+
+    Args:
+        tests: log FPR, log TPR and log FNR of each.
+        log_infinity: log TPR of one that never accuses anybody without cause.
+    """
     log_alpha, log_tpr, log_beta = (
         (np.concatenate(column) for column in zip(*tests, strict=True))
         if tests
@@ -41,7 +46,8 @@ def best(tests: list[Test]) -> Vertices:
     else:
         used = np.ones(len(keep), bool)
     at = np.maximum.accumulate(np.maximum(rates[1] - rates[0], 0.0))
-    return row(np.append(at, at[-1]), rates, used, -np.inf, -np.inf)
+    top = at[-1] if log_infinity > -np.inf else -np.inf
+    return row(np.append(at, at[-1]), rates, used, top, log_infinity)
 
 
 def far_out(threshold: float, log_delta: tuple[float, float], parts: GaussianParts) -> Curve:

@@ -35,6 +35,19 @@ class Profile(NamedTuple):
     log_rest: Array
 
 
+class Lines(NamedTuple):
+    """Thresholds, log δ and log(1 − δ) there, and logs of the rates of the line from each of them
+    to the next one, one less.
+    """
+
+    t: Array
+    log_delta: Array
+    log_rest: Array
+    log_alpha: Array
+    log_tpr: Array
+    log_beta: Array
+
+
 class _Sums(NamedTuple):
     """A composition under tilts of at least 1 and below, each for the thresholds it is meant for,
     and under the tilt 1, which is Q itself.
@@ -116,11 +129,24 @@ def profile_half(
 
     Method: docs/method/limit.md#limit-curve
     """
+    of = lines(t, found)
+    rates = of.log_alpha, of.log_tpr, of.log_beta
+    return row(of.t, rates, of.log_alpha > -np.inf, top, log_infinity)
+
+
+def lines(t: Array, found: Profile) -> Lines:
+    """The lower convex hull of upper bounds on δ, as lines between those thresholds that it has.
+
+    Args:
+        t: increasing thresholds, of either sign.
+        found: upper bounds on δ at each, and lower ones on 1 − δ.
+
+    Method: docs/method/limit.md#limit-curve
+    """
     log_delta, log_rest = _plausible(t, found)
     keep = _hull(t, log_delta, log_rest)
     t, log_delta, log_rest = t[keep], log_delta[keep], log_rest[keep]
-    rates = _corners(t, Profile(log_delta, log_rest))
-    return row(t, rates, rates[0] > -np.inf, top, log_infinity)
+    return Lines(t, log_delta, log_rest, *_corners(t, Profile(log_delta, log_rest)))
 
 
 def _corners(t: Array, found: Profile) -> tuple[Array, Array, Array]:
@@ -133,13 +159,15 @@ def _corners(t: Array, found: Profile) -> tuple[Array, Array, Array]:
     # (TPR ≤ δ + e^t·α, so that it is 1 where α is (1 − δ)·e^{−t})
     log_alpha = np.minimum(log_alpha, log_rest[1:] - t[1:])
     own = log_error(t[:-1], t[1:], log_delta[:-1], log_rest[1:], log_alpha)
-    log_alpha = log_alpha - own
+    log_alpha = np.minimum.accumulate(log_alpha - own)
     log_tpr = np.minimum(np.logaddexp(log_delta[:-1], t[:-1] + log_alpha) + own, 0.0)
     small = log_rest[:-1] < _EVEN
     log_beta = np.where(small, log_sub(log_rest[:-1], t[:-1] + log_alpha), log1mexp(log_tpr))
     log_beta = log_beta - log_error(t[:-1], log_beta)
     log_tpr = np.where(small, np.minimum(log1mexp(log_beta) + log_error(), 0.0), log_tpr)
-    return log_alpha, log_tpr, log_beta
+    # (the line before is right where this one begins: far out one may be rounded by more than the
+    # other)
+    return log_alpha, np.minimum.accumulate(log_tpr), np.maximum.accumulate(log_beta)
 
 
 def _plausible(t: Array, found: Profile) -> Profile:
@@ -160,7 +188,7 @@ def _plausible(t: Array, found: Profile) -> Profile:
     log_rest = np.maximum(np.maximum.accumulate(found.log_rest), rest_of_delta)
     # (t is rounded when it is taken off and added: far more than all of a δ of 1e-15)
     carried = np.maximum.accumulate((log_rest - t)[::-1])[::-1] + t
-    carried = carried - _SHIFTED * UNIT * (1.0 + t + np.abs(log_rest))
+    carried = carried - _SHIFTED * UNIT * (1.0 + np.abs(t) + np.abs(log_rest))
     log_rest = np.minimum(np.maximum(log_rest, carried), 0.0)
     delta_of_rest = log1mexp(log_rest)
     delta_of_rest = delta_of_rest + log_error(log_rest, delta_of_rest)

@@ -1,16 +1,17 @@
-"""Answers for mixtures of shifts of which some are far: see ``accounting.certify.far_shifts``."""
+"""Answers where single steps with the record are told from others: see
+``accounting.certify.far_shifts``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from ...adjacency import Adjacency
 from ...bracket import Bracket
-from ...mechanisms import GaussianMixture
+from ...mechanisms import GaussianMixture, SubsampledGaussian
 from ...mechanisms.composition import Composition, Groups
 from ...numerics.precision import with_float64
 from ...numerics.shapes import Array, Bool
@@ -29,59 +30,101 @@ _HELPS = 0.8  # part of a width that a look has to leave at most, for another on
 _MOST_THRESHOLDS = 400
 
 
+class _Split(NamedTuple):
+    """A setting, of which one mechanism has far shifts.
+
+    Attributes:
+        far: its far shifts.
+        near: the mechanism of its near ones alone; None where these are 0.
+        others: all other mechanisms of the setting and their uses.
+    """
+
+    far: far_shifts.FarShifts
+    near: GaussianMixture | None
+    others: list[tuple[Any, float]]
+
+
 def served(groups: Groups, question: Question) -> Bool[np.ndarray, " settings"]:
-    """Settings of a batch that consist of a mixture of which some shifts are far.
+    """Settings of a batch with a mechanism of which some shifts are far: a mixture alone, or
+    anything beside others.
 
     Method: docs/method/limit.md#far-shifts
+    Method: docs/method/limit.md#far-beside-others
     """
-    found = np.zeros(len(groups[0][1]), bool)
-    if question.keep:
-        return found
-    components = sum(np.sum(np.asarray(count) > 0.0, axis=-1) for _, count in groups)
+    number = len(groups[0][1])
+    components = np.asarray(sum(np.sum(np.asarray(count) > 0.0, -1) for _, count in groups))
+    found, alone = np.zeros(number, bool), np.zeros(number, bool)
     for mechanism, count in groups:
+        far = (count > 0.0) & (_ratios(mechanism) >= far_shifts.GAP)
+        found |= np.any(far, axis=-1)
         if isinstance(mechanism, GaussianMixture):
-            # (of a few shifts, of which the largest may be far from others)
-            most = np.max(np.asarray(mechanism.shifts), axis=-1) / mechanism.noise_multiplier
-            found |= np.any((count > 1.0) & (most >= far_shifts.GAP), axis=-1)
-    found &= np.asarray(components) == 1
+            alone |= np.any(far & (count > 1.0), axis=-1)
+    found &= (components > 1) | alone | question.keep
     for row in np.flatnonzero(found):
-        found[row] = far_plan.serves(_far(groups, int(row)))
+        split = _split(groups, int(row))
+        # (whole curves by lattices are not known to be wide)
+        found[row] = (
+            split is not None
+            and far_plan.serves(split.far, len(split.others) > 0)
+            and (not question.keep or far_plan.alone_tells(split.far))
+        )
     return found
 
 
-def _mixture(groups: Groups, row: int) -> tuple[GaussianMixture, float] | None:
-    """The one mixture that a setting consists of, and its uses, if it does."""
-    for stacked, counts in groups:
-        for k in np.flatnonzero(counts[row] > 0.0):
-            if isinstance(stacked, GaussianMixture):
-                return take(stacked, (row, k)), float(counts[row, k])
-    return None
+def hopeless(groups: Groups, row: int) -> bool:
+    """Whether lattices say less of a setting that is served, whatever else is composed."""
+    split = _split(groups, row)
+    return split is not None and bool(split.others) and far_plan.alone_tells(split.far)
 
 
-def _far(groups: Groups, row: int) -> far_shifts.FarShifts | None:
-    one = _mixture(groups, row)
-    if one is None:
+def _ratios(mechanism: Any) -> Array:
+    """The largest shift of each in deviations of the noise; 0 where there are no shifts."""
+    if isinstance(mechanism, GaussianMixture):
+        return np.max(np.asarray(mechanism.shifts), axis=-1) / mechanism.noise_multiplier
+    if isinstance(mechanism, SubsampledGaussian):
+        p, sigma = mechanism.sampling_prob, np.asarray(mechanism.noise_multiplier)
+        return np.where((p > 0.0) & (p < 1.0), 1.0 / sigma, 0.0)
+    return np.zeros(1)
+
+
+def _split(groups: Groups, row: int) -> _Split | None:
+    """The setting, split at the mechanism with the farthest shift; None where it has none."""
+    each = [
+        (take(stacked, (row, k)), float(counts[row, k]))
+        for stacked, counts in groups
+        for k in np.flatnonzero(counts[row] > 0.0)
+    ]
+    ratios = [float(np.max(_ratios(mechanism))) for mechanism, _ in each]
+    place = int(np.argmax(ratios))
+    if not ratios[place] >= far_shifts.GAP:
         return None
-    law = np.asarray(one[0].shifts), np.asarray(one[0].weights)
-    return far_shifts.split(float(one[0].noise_multiplier), *law, one[1])
-
-
-def _near(
-    groups: Groups, row: int, far: far_shifts.FarShifts, question: Question, accountant: Accountant
-) -> Curve | None:
-    """The curve of as many uses with the near shifts alone; None where all of them are 0."""
-    one = _mixture(groups, row)
-    if one is None or far.near[-1] == 0.0:
+    mechanism, uses = each.pop(place)
+    sigma = float(mechanism.noise_multiplier)
+    if isinstance(mechanism, SubsampledGaussian):
+        p = float(mechanism.sampling_prob)
+        shifts, weights = np.array([0.0, 1.0]), np.array([1.0 - p, p])
+    else:
+        shifts, weights = np.asarray(mechanism.shifts), np.asarray(mechanism.weights)
+    far = far_shifts.split(sigma, shifts, weights, uses)
+    if far is None:
         return None
-    mixture, uses = one
-    order = np.argsort(mixture.shifts, kind="stable")
-    shifts, weights = np.asarray(mixture.shifts)[order], np.asarray(mixture.weights)[order]
+    if far.near[-1] == 0.0:
+        return _Split(far, None, each)
+    order = np.argsort(shifts, kind="stable")
+    shifts, weights = shifts[order], weights[order]
     keep = np.flatnonzero(weights > 0.0)[: len(far.near)]
     weights = weights[keep] / weights[keep].sum()
-    near = Composition((GaussianMixture(mixture.noise_multiplier, shifts[keep], weights),), (uses,))
-    flat = jax.tree.map(lambda a: a[None], near.stacked())
-    floor = float(np.max(np.asarray(question.fpr_floor)))
-    asked = Question(question.rtol, floor, Adjacency.ADD_REMOVE, (), None, keep=True)
+    return _Split(far, GaussianMixture(sigma, shifts[keep], weights), each)
+
+
+def _curve(runs: list[tuple[Any, float]], question: Question, accountant: Accountant) -> Any:
+    """The curve of some mechanisms and their uses; None of nothing."""
+    if not runs:
+        return None
+    flat = jax.tree.map(lambda a: a[None], Composition(*zip(*runs, strict=True)).stacked())
+    floor = float(np.min(np.asarray(question.fpr_floor)))
+    deepest = None if question.deepest is None else float(np.min(np.asarray(question.deepest)))
+    asked = Question(question.rtol, floor, Adjacency.ADD_REMOVE, (), deepest, keep=True)
     return accountant(flat, asked).curves[0]
 
 
@@ -89,32 +132,46 @@ def _near(
 def narrow(
     groups: Groups, row: int, question: Question, found: RunningBrackets, accountant: Accountant
 ) -> None:
-    """Narrow the numbers of a setting in place, by which steps had a shift that is far.
+    """Narrow the numbers of a setting in place, or find its curve, by which steps had a shift that
+    is far.
 
     Args:
         groups: of the whole batch.
         row: the setting's.
         question: about it.
         found: of the whole batch.
-        accountant: answers the question for a curve of its near shifts.
+        accountant: answers the question for a curve of its near shifts, and of what is composed
+            with them.
 
     Method: docs/method/limit.md#far-shifts
+    Method: docs/method/limit.md#far-beside-others
     """
-    far = _far(groups, row)
-    if far is None:
+    split = _split(groups, row)
+    if split is None:
         return
-    near = _near(groups, row, far, question, accountant)
-    parts = gaussian_parts(take(groups, row))
+    far, parts = split.far, gaussian_parts(take(groups, row))
+    of_others = _curve(split.others, question, accountant)
+    beside = [] if split.near is None else [(split.near, far.steps)]
+    near = _curve(beside + split.others, question, accountant) if beside else of_others
     with np.errstate(all="ignore"):
         draws = atoms(far)
         at = far_plan.thresholds(far, draws, near)
+        laws = None
+        if of_others is not None:
+            laws = far_shifts.others(of_others, *far_plan.of_others(of_others))
+        if question.keep:
+            places = far_plan.places(draws, at[0], np.zeros(0), laws)
+            curve = far_shifts.both_sides(far, draws, near, laws, at, places, parts)
+            found.curves[row] = closed_forms.oriented(curve, question.adjacency)
+            return
         for _ in range(_LOOKS):
             before = worst(found.results, question, row)
             if before <= 1.0:
                 return
             more = _asked(question, found.results, row)
             at = far_plan.about(at[0], more), far_plan.about(at[1], more)
-            curve = far_shifts.both_sides(far, draws, near, at, parts)
+            places = far_plan.places(draws, at[0], more, laws)
+            curve = far_shifts.both_sides(far, draws, near, laws, at, places, parts)
             _add(found, row, curve, question)
             if not worst(found.results, question, row) <= _HELPS * before:
                 return

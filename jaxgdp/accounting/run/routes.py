@@ -229,7 +229,8 @@ def _by_far_shifts(
     for row in map(int, np.flatnonzero(far & left)):
         own = question.take(np.array([row]), len(left))
         by_far_shifts.narrow(groups, row, own, found, answer)
-        left[row] = _wide(found, question, np.array([row]))[0]
+        left[row] = not question.keep and _wide(found, question, np.array([row]))[0]
+        left[row] &= not by_far_shifts.hopeless(groups, row)
 
 
 def _more_by_share(groups: tuple, question: Question, row: int, found: RunningBrackets) -> bool:

@@ -7,31 +7,33 @@ import jax
 import numpy as np
 import pytest
 from mpmath import mp, mpf
+from scipy.special import ndtr
 
 import jaxgdp
 from jaxgdp.accounting.certify import closed_forms, far_shifts
-from jaxgdp.accounting.certify.curve import gaussian_parts
 from jaxgdp.accounting.certify.far_shifts.law import atoms
+from jaxgdp.accounting.certify.far_shifts.tables import between, profiles_of, rates_at, rates_of
 from jaxgdp.accounting.question import Question
 from jaxgdp.accounting.run import by_far_shifts, routes
-from jaxgdp.accounting.run.rows import take
-from jaxgdp.accounting.steer import far_plan
-from jaxgdp.numerics.precision import with_float64
+from jaxgdp.accounting.run.running_brackets import RunningBrackets
 from jaxgdp.quantities.registry import REGISTRY
 from tests.exact_uses import delta_of_uses
 
 
-@with_float64
 def _curve(run):
     """Both sides, whatever steering thinks of the run."""
     groups = jax.tree.map(lambda a: a[None], run.stacked())
-    question = Question(1e-3, 1e-10, "add_remove", ((REGISTRY["mu"], None),))
-    far = by_far_shifts._far(groups, 0)
-    near = by_far_shifts._near(groups, 0, far, question, routes.answer)
+    question = Question(1e-3, 1e-10, "add_remove", (), 1e-12, keep=True)
+    found = RunningBrackets(1, question)
+    by_far_shifts.narrow(groups, 0, question, found, routes.answer)
+    return found.curves[0]
+
+
+def _delta(curve, epsilon, adjacency):
+    question = Question(1e-3, 1e-10, adjacency, ((REGISTRY["delta"], epsilon),))
     with np.errstate(all="ignore"):
-        draws = atoms(far)
-        at = far_plan.thresholds(far, draws, near)
-        return far_shifts.both_sides(far, draws, near, at, gaussian_parts(take(groups, 0)))
+        oriented = closed_forms.oriented(curve, question.adjacency)
+        return closed_forms.read([oriented], question)["delta"]
 
 
 # (shifts in deviations, weights): found by a random search over gaps and sizes
@@ -60,10 +62,7 @@ def test_two_uses_are_within_both_sides(shifts, weights, adjacency):
     curve = _curve(jaxgdp.compose([(jaxgdp.GaussianMixture(1.0, shifts, weights), 2)]))
     none = -2.0 * math.log(np.sum(weights[np.array(shifts) <= 1.5]))
     for epsilon in (0.0, 0.01, 3.0, 40.0, none, none + 0.01, 0.9 * shifts[-1] ** 2):
-        question = Question(1e-3, 1e-10, adjacency, ((REGISTRY["delta"], epsilon),))
-        with np.errstate(all="ignore"):
-            oriented = closed_forms.oriented(curve, question.adjacency)
-            found = closed_forms.read([oriented], question)["delta"]
+        found = _delta(curve, epsilon, adjacency)
         exact = delta_of_uses(1.0, shifts, weights, 2, epsilon, adjacency)
         assert found.lower[0] <= exact * (1.0 + 1e-8) + 1e-14, epsilon
         assert exact * (1.0 - 1e-8) - 1e-14 <= found.upper[0], epsilon
@@ -113,3 +112,149 @@ def test_steps_that_nearly_all_have_the_shift_keep_the_digits_of_the_rest(rare):
     none = (mpf(weights[0]) / (mpf(weights[0]) + mpf(weights[1]))) ** 2 * (1 - mpf("1e-9"))
     assert found.lower <= float(none) * (1.0 + 1e-12) and float(none) <= found.upper * (1 + 1e-12)
     assert found.upper <= found.lower * (1.0 + 1e-3)
+
+
+# (σ or shifts and weights of what is used twice, and ε of the randomized response beside it)
+BESIDE = [
+    (0.1, 0.3, 1.0),
+    (0.07, 1e-3, 0.2),
+    (0.04, 0.999, 5.0),
+    (([0.0, 0.5, 10.0], [0.9, 0.05, 0.05]), None, 1.0),
+    (([0.0, 17.8, 18.85], [0.9886, 0.0111, 3e-4]), None, 2.5),
+    (([1.5, 12.0, 30.0], [1e-3, 0.99, 0.009]), None, 1.0),
+]
+
+
+@pytest.mark.parametrize("adjacency", ["remove", "add"])
+@pytest.mark.parametrize(("noise", "prob", "answer"), BESIDE)
+def test_far_shifts_beside_a_randomized_response_are_within_both_sides(
+    noise, prob, answer, adjacency
+):
+    if prob is None:
+        (shifts, weights), sigma = noise, 1.0
+        mechanism = jaxgdp.GaussianMixture(1.0, shifts, np.array(weights) / np.sum(weights))
+    else:
+        shifts, weights, sigma = [0.0, 1.0], [1.0 - prob, prob], noise
+        mechanism = jaxgdp.SubsampledGaussian(noise, prob)
+    curve = _curve(jaxgdp.compose([(mechanism, 2), (jaxgdp.RandomizedResponse(answer), 1)]))
+    none, largest = -2.0 * math.log(weights[0]), shifts[-1] / sigma
+    honest = math.exp(answer) / (1.0 + math.exp(answer))
+    for epsilon in (0.0, 0.3, none, none + answer, 40.0, 0.5 * largest**2, 0.9 * largest**2):
+        found = _delta(curve, epsilon, adjacency)
+        # (δ of both is that of the uses at ε less the loss of the response, on average)
+        exact = sum(
+            mass * delta_of_uses(sigma, shifts, weights, 2, epsilon - loss, adjacency)
+            for mass, loss in ((honest, answer), (1.0 - honest, -answer))
+        )
+        assert found.lower[0] <= exact * (1.0 + 1e-8) + 1e-13, epsilon
+        assert exact * (1.0 - 1e-8) - 1e-13 <= found.upper[0], epsilon
+
+
+def _binomial(epsilon, uses):
+    """Losses and P-masses of so many randomized responses."""
+    honest = 1.0 / (1.0 + math.exp(-epsilon))
+    each = range(uses + 1)
+    mass = [math.comb(uses, k) * honest**k * (1.0 - honest) ** (uses - k) for k in each]
+    return np.array([(2 * k - uses) * epsilon for k in each]), np.array(mass)
+
+
+@pytest.mark.parametrize("knots", [5, 9, 40])
+def test_laws_of_others_lie_on_both_sides_of_theirs(knots):
+    loss, mass = _binomial(0.7, 4)
+    question = Question(1e-3, 1e-10, "add_remove", (), 1e-12, keep=True)
+    runs = [(jaxgdp.RandomizedResponse(0.7), 4.0)]
+    curve = by_far_shifts._curve(runs, question, routes.answer)
+    with np.errstate(all="ignore"):
+        found = far_shifts.others(curve, np.linspace(-2.9, 2.9, knots), 30)
+    delta = lambda at, masses, t: np.sum(masses * -np.expm1(np.minimum(t - at, 0.0)))
+    for t in np.linspace(-3.0, 3.0, 25):
+        exact = delta(loss, mass, t)
+        above = delta(found.loss, np.exp(found.log_mass), t) + np.exp(found.log_infinity)
+        sure = 1.0 - np.sum(np.exp(found.log_sure + np.minimum(t - found.loss, 0.0)))
+        below = delta(found.shown, np.exp(found.log_shown), t)
+        most = delta(found.shown, np.exp(found.log_shown_most), t)
+        assert below - 1e-15 <= exact <= above + 1e-15 and exact <= sure + 1e-15
+        # (tests are those of the response itself, so that their law is, too)
+        assert below >= exact - 1e-9 and most >= below
+        assert above <= exact + (0.12 if knots == 5 else 0.03)
+    np.testing.assert_allclose(np.exp(found.log_mass).sum(), 1.0, rtol=1e-9)
+    np.testing.assert_allclose(np.exp(found.log_shown).sum(), 1.0, rtol=1e-9)
+
+
+def test_tables_bound_what_lies_between_their_places():
+    draws = atoms(far_shifts.split(0.1, np.array([0.0, 1.0]), np.array([0.8, 0.2]), 6.0))
+    deviation = np.sqrt(draws.high)
+    t = np.random.default_rng(3).uniform(-40.0, 400.0, 200)
+    with np.errstate(all="ignore"):
+        every = profiles_of(draws, deviation, draws.shown, np.sort(t))
+        some = profiles_of(draws, deviation, draws.shown, np.linspace(-20.0, 300.0, 50))
+        found, tests = between(some, np.sort(t)), rates_of(draws, np.linspace(-20.0, 300.0, 50))
+        seen, missed, false = rates_at(tests, np.sort(t))
+    assert np.all(found.log_delta >= every.log_delta - 1e-12)
+    assert np.all(found.log_rest <= every.log_rest + 1e-12)
+    size, number = np.arange(1, 7), np.array([math.comb(6, j) for j in range(1, 7)])
+    mass = number * 0.8 ** (6 - size) * 0.2**size
+    term = (6 - size) * np.log(0.8) + size * np.log(0.2)
+    place = (term - np.sort(t)[:, None]) / (10.0 * np.sqrt(size))
+    with_it = np.sum(mass * ndtr(5.0 * np.sqrt(size) + place), axis=-1)
+    without = np.sum(number * ndtr(-5.0 * np.sqrt(size) + place), axis=-1)
+    assert np.all(np.exp(seen) <= with_it * (1.0 + 1e-9))
+    assert np.all(np.exp(missed) >= (1.0 - 0.8**6 - with_it) * (1.0 - 1e-9) - 1e-15)
+    assert np.all(np.exp(false) >= np.minimum(without, 1.0) * (1.0 - 1e-9))
+
+
+def test_steps_of_hardly_any_noise_beside_others_only_reveal_the_record():
+    runs = [(jaxgdp.SubsampledGaussian(1e-7, 0.5), 3), (jaxgdp.RandomizedResponse(1.0), 1)]
+    honest = 1.0 / (1.0 + math.exp(-1.0))
+    shown = 1.0 - 0.5**3
+    found = jaxgdp.measure(
+        jaxgdp.compose(runs),
+        ("tpr", "advantage", "delta"),
+        fpr=0.1,
+        epsilon=0.5,
+        adjacency="remove",
+    )
+    # (with the record: seen, or the response; without it: the response alone)
+    exact = {
+        "tpr": shown + (1.0 - shown) * 0.1 * math.e,
+        "advantage": max(shown, shown + (1.0 - shown) * honest - (1.0 - honest)),
+        "delta": max(shown, shown + (1.0 - shown) * honest - math.exp(0.5) * (1.0 - honest)),
+    }
+    for name, value in exact.items():
+        assert found[name].lower <= value * (1.0 + 1e-9), name
+        assert value * (1.0 - 1e-9) <= found[name].upper, name
+        assert found[name].upper <= found[name].lower * (1.0 + 1e-5), name
+
+
+def test_two_kinds_of_steps_of_hardly_any_noise_are_as_accurate_as_asked():
+    runs = [(jaxgdp.SubsampledGaussian(1e-7, 0.5), 3), (jaxgdp.SubsampledGaussian(1e-5, 0.01), 10)]
+    found = jaxgdp.measure(jaxgdp.compose(runs), ("advantage", "epsilon"), delta=1e-5)
+    told = 1.0 - 0.5**3 * 0.99**10
+    assert found["advantage"].lower <= told <= found["advantage"].upper + 1e-12
+    assert found["advantage"].upper <= found["advantage"].lower + 1e-4
+    # (three jumps of the first kind, each 10⁷ deviations, decide all of ε)
+    assert found["epsilon"].lower <= 1.5e14 * (1.0 + 1e-3)
+    assert found["epsilon"].upper <= found["epsilon"].lower * (1.0 + 1e-3)
+
+
+def test_leaks_beside_steps_of_hardly_any_noise_lie_at_infinity():
+    runs = [(jaxgdp.SubsampledGaussian(0.02, 0.3), 2), (jaxgdp.ApproximateDP(1.0, 1e-4), 3)]
+    run = jaxgdp.compose(runs)
+    leak = -math.expm1(3.0 * math.log1p(-1e-4))
+    assert jaxgdp.epsilon(run, delta=1e-5).lower == np.inf
+    assert np.isfinite(jaxgdp.epsilon(run, delta=1e-3).upper)
+    # (adding: no jump shows that the record is there, and far out only leaks do)
+    found = jaxgdp.delta(run, epsilon=2950.0, adjacency="add")
+    assert found.lower <= leak * (1.0 + 1e-12) and leak <= found.upper * (1.0 + 1e-12)
+    assert found.upper <= found.lower * (1.0 + 1e-6)
+
+
+def test_curves_of_steps_of_hardly_any_noise_are_kept():
+    steps = jaxgdp.SubsampledGaussian(1e-5, 0.01), 10
+    alone = jaxgdp.compose([steps])
+    beside = jaxgdp.compose([steps, (jaxgdp.RandomizedResponse(1.0), 1)])
+    shown, honest = 1.0 - 0.99**10, 1.0 / (1.0 + math.exp(-1.0))
+    for run, exact in ((alone, shown), (beside, shown + (1 - shown) * honest - (1 - honest))):
+        found = jaxgdp.tradeoff(run).advantage()
+        assert found.lower <= exact * (1.0 + 1e-9) and exact <= found.upper * (1.0 + 1e-9)
+        assert found.upper <= found.lower * (1.0 + 1e-3)

@@ -4,6 +4,7 @@ Which steps had a shift that is far, and which of them, is told nearly for certa
 ones show is the curve of the near ones alone."""
 
 from .curve import both_sides
+from .others import Others, others
 from .split import GAP, FarShifts, split
 
-__all__ = ["GAP", "FarShifts", "both_sides", "split"]
+__all__ = ["GAP", "FarShifts", "Others", "both_sides", "others", "split"]

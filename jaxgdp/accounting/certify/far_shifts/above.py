@@ -5,50 +5,81 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....numerics import namespace as xp
 from ....numerics.errors import UNIT
 from ....numerics.normal import log1mexp, log_sub
 from ....numerics.shapes import Array, Float
-from ..counted_jumps import BINOMIAL, profiles
-from ..curve import Curve, log_delta_at, log_one_minus_delta_at
+from ..counted_jumps import BINOMIAL
+from ..curve import Curve
 from ..normal_curve import Profile
 from .law import Atoms
+from .others import Others, nothing, profile_at
 from .split import FarShifts
+from .tables import between, profiles_of
 
 _ROUNDED = 64.0 * UNIT  # share of all that a difference of losses is made of
+_BEYOND = 1e-11  # share of a largest loss beyond all of its rounding
 _APART = 1.0  # logs of two numbers differ by, at least, whose difference is taken
-_BLOCK = 2**20  # profiles that are computed at once
 
 
 def removed(
-    far: FarShifts, draws: Atoms, near: Curve | None, t: Float[Array, " thresholds"]
+    far: FarShifts,
+    draws: Atoms,
+    near: Curve | None,
+    others: Others,
+    t: Float[Array, " thresholds"],
+    at: Float[Array, " places"],
 ) -> Profile:
     """Bounds from above on δ, and from below on 1 − δ, where a record is removed.
 
+    Args:
+        far, draws, near, others: as for ``both_sides``.
+        t: thresholds.
+        at: places at which draws are looked at.
+
     Method: docs/method/limit.md#far-shifts
+    Method: docs/method/limit.md#far-beside-others
     """
-    shown = _shown(far, draws, _of_near(near, t, False), t)
+    shown = _shown(far, draws, others, _of_near(near, t, False), t, at)
     if not far.log_bad < 0.0 or not far.more < np.inf:
         return shown
     # (δ falls as ε grows: whatever is rounded, ε is taken for less)
     moved = t - far.log_none - far.more
     of_near = _of_near(near, moved - _ROUNDED * (t - far.log_none + far.more), False)
-    delta, rest = _sums(far, draws, t, draws.shown + far.more)
+    delta, rest = _sums(far, draws, others, t, at, draws.shown + far.more)
     found = _together(far, draws, of_near, delta, rest, far.log_bad)
     return _better(shown, found)
 
 
 def added(
-    far: FarShifts, draws: Atoms, near: Curve | None, t: Float[Array, " thresholds"]
+    far: FarShifts, draws: Atoms, near: Curve | None, alone: bool, t: Float[Array, " thresholds"]
 ) -> Profile:
-    """The same where one is added: of Q only what has no far shift counts.
+    """The same where one is added: of Q only what has no far shift counts, or, where nothing else
+    is composed with it, what is shown.
 
     Method: docs/method/limit.md#far-shifts
+    Method: docs/method/limit.md#far-beside-others
     """
-    shown = _shown(far, draws, _of_near(near, t, True), t)
     moved = t + far.log_none
     moved = moved - _ROUNDED * (t - far.log_none)
-    return _better(shown, _of_near(near, moved, True))
+    found = _of_near(near, moved, True)
+    if not alone:
+        return found
+    return _better(_shown(far, draws, nothing(), _of_near(near, t, True), t, t), found)
+
+
+def end_of_added(far: FarShifts, near: Curve | None) -> tuple[float, float]:
+    """The largest loss of adding a record that is finite, and log of what lies at +∞: those of all
+    but the far shifts, in units of the weight that these leave; ∞ where none is known.
+
+    Method: docs/method/limit.md#far-beside-others
+    """
+    if near is None or near.upper_minus.top is None or near.upper_minus.log_infinity_mass is None:
+        return np.inf, -np.inf
+    top = float(np.ravel(near.upper_minus.top)[0])
+    if not 0.0 < top < np.inf:
+        return np.inf, -np.inf
+    mass = float(np.ravel(near.upper_minus.log_infinity_mass)[0])
+    return top - far.log_none + _BEYOND * (top - far.log_none), mass
 
 
 def _better(one: Profile, other: Profile) -> Profile:
@@ -58,58 +89,40 @@ def _better(one: Profile, other: Profile) -> Profile:
 
 
 def _of_near(near: Curve | None, t: Array, swapped: bool) -> Profile:
-    """The profile of the near shifts alone, at thresholds of either sign.
-
-    1 − δ(−ε) of one order is e^{−ε}·(1 − δ(ε)) of the other.
-    """
+    """The profile of all but the far shifts, at thresholds of either sign."""
+    if near is not None:
+        return profile_at(near, t, swapped)
     negative, size = t < 0.0, np.abs(t)
-    if near is None:
-        log_delta = np.where(negative, log1mexp(-size), -np.inf)
-        return Profile(log_delta, np.where(negative, -size, 0.0))
-    sides = near.upper_plus, near.upper_minus
-    own, other = sides[::-1] if swapped else sides
-    with np.errstate(all="ignore"):
-        log_delta = np.asarray(log_delta_at(own, size))
-        log_rest = np.asarray(log_one_minus_delta_at(own, size))
-        turned = np.asarray(log_one_minus_delta_at(other, size)) - size * (1.0 + _ROUNDED)
-    log_rest = np.where(negative, turned, log_rest)
-    log_delta = np.where(negative, log1mexp(np.minimum(log_rest, 0.0)) + BINOMIAL, log_delta)
-    return Profile(np.minimum(log_delta, 0.0), np.minimum(log_rest, 0.0))
+    log_delta = np.where(negative, log1mexp(-size), -np.inf)
+    return Profile(log_delta, np.where(negative, -size, 0.0))
 
 
-def _shown(far: FarShifts, draws: Atoms, of_near: Profile, t: Array) -> Profile:
+def _shown(
+    far: FarShifts, draws: Atoms, others: Others, of_near: Profile, t: Array, at: Array
+) -> Profile:
     """The bounds where it is shown which steps have a far shift, and of which kind."""
-    delta, rest = _sums(far, draws, t, np.zeros_like(draws.shown))
+    delta, rest = _sums(far, draws, others, t, at, np.zeros_like(draws.shown))
     return _together(far, draws, of_near, delta, rest, -np.inf)
 
 
-def _sums(far: FarShifts, draws: Atoms, t: Array, shift: Array) -> tuple[Array, Array]:
-    """Logs of sums over the draws of δ and of 1 − δ of a Gaussian curve, at t less a shift.
+def _sums(
+    far: FarShifts, draws: Atoms, others: Others, t: Array, at: Array, shift: Array
+) -> tuple[Array, Array]:
+    """Logs of sums over the draws and over the losses of others, of δ and of 1 − δ of a Gaussian
+    curve, at t less a shift and less the loss.
 
     The near steps of a draw show no more than if each had the largest near shift.
     """
     deviation = np.sqrt(draws.high + far.steps * far.near[-1] ** 2 * (1.0 + _ROUNDED))
-    deviation = deviation * (1.0 + _ROUNDED)
-    columns = max(_BLOCK // max(len(deviation), 1), 1)
-    found = [
-        _block(t[i : i + columns, None], deviation, shift, draws.log_mass)
-        for i in range(0, len(t), columns)
-    ]
-    delta, rest = (np.concatenate(side) for side in zip(*found, strict=True))
+    table = profiles_of(draws, deviation * (1.0 + _ROUNDED), shift, at)
+    # (what lies at +∞ of the others has δ = 1, whatever was drawn)
+    delta = np.full(len(t), others.log_infinity + table.log_all)
+    rest = np.full(len(t), -np.inf)
+    for loss, log_mass, log_sure in zip(*others[:3], strict=True):
+        less = _ROUNDED * (np.abs(t) + abs(loss)) if loss != 0.0 else 0.0
+        own, left = between(table, t - loss - less)
+        delta, rest = np.logaddexp(delta, own + log_mass), np.logaddexp(rest, left + log_sure)
     return delta, rest
-
-
-def _block(t: Array, deviation: Array, shift: Array, log_mass: Array) -> tuple[Array, Array]:
-    size = t + np.abs(shift) + deviation * deviation
-    epsilon = t - shift - _ROUNDED * size
-    away, turned = np.abs(epsilon), epsilon < 0.0
-    with np.errstate(all="ignore"):
-        delta, rest = profiles(deviation, away)
-        rest = np.where(turned, rest - away * (1.0 + _ROUNDED), rest)
-        delta = np.where(turned, log1mexp(np.minimum(rest, 0.0)) + BINOMIAL, delta)
-    delta = np.where(np.isnan(delta), 0.0, np.minimum(delta, 0.0))
-    rest = np.where(np.isnan(rest), -np.inf, rest)
-    return xp.logsumexp(delta + log_mass, axis=-1), xp.logsumexp(rest + log_mass, axis=-1)
 
 
 def _together(

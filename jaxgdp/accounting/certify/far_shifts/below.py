@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....numerics import namespace as xp
 from ....numerics.errors import UNIT
-from ....numerics.normal import log_ndtr, log_sub
+from ....numerics.normal import log_error, log_ndtr, log_sub
 from ....numerics.shapes import Array, Float
 from ..counted_jumps import BINOMIAL, Test
 from ..curve import Curve, points
 from ..vertices import Vertices
 from .law import Atoms
+from .others import Others
 from .split import FarShifts, log_hit, log_missed
+from .tables import rates_at, rates_of
 
 _ROUNDED = 64.0 * UNIT
 _CUTS, _NEAR_TESTS = 61, 192  # outputs that are large, and tests of near shifts, that are tried
@@ -21,19 +22,27 @@ _OFFSETS = np.array([0.0, 1.0, 10.0, 40.0])  # nats that thresholds of a term ar
 
 
 def tests(
-    far: FarShifts, draws: Atoms, near: Curve | None, t: Float[Array, " thresholds"]
+    far: FarShifts,
+    draws: Atoms,
+    near: Curve | None,
+    others: Others,
+    t: Float[Array, " thresholds"],
+    at: Float[Array, " places"],
 ) -> tuple[list[Test], list[Test]]:
     """Tests of both orders, rates from the certified sides.
 
     Args:
-        far, draws, near: as for ``both_sides``.
+        far, draws, near, others: as for ``both_sides``.
         t: thresholds.
+        at: places at which draws are looked at.
 
     Method: docs/method/limit.md#far-shifts
+    Method: docs/method/limit.md#far-beside-others
     """
     plus, minus = _cut(far, near)
-    terms = _terms(far, draws, t)
-    return [*plus, terms[0]], [*minus, terms[1]]
+    terms = _terms(far, draws, others, t, at)
+    alone = [[] if side is None else [side] for side in (others.plus, others.minus)]
+    return [*plus, terms[0], *alone[0]], [*minus, terms[1], *alone[1]]
 
 
 def _cut(far: FarShifts, near: Curve | None) -> tuple[list[Test], list[Test]]:
@@ -89,20 +98,30 @@ def _with(one: Test, other: Test) -> Test:
     return alpha, tpr, beta
 
 
-def _terms(far: FarShifts, draws: Atoms, t: Array) -> tuple[Test, Test]:
-    """Some term of the likelihood ratio, with all near shifts taken for 0, is beyond a threshold.
+def _terms(
+    far: FarShifts, draws: Atoms, others: Others, t: Array, places: Array
+) -> tuple[Test, Test]:
+    """Some term of the likelihood ratio, with all near shifts taken for 0, times the ratio that
+    others show, is beyond a threshold.
 
-    The ratio is at least each of its terms, so the FPR is at most e^{−t}.
+    The ratio is at least each of its terms, so the FPR is at most e^{−t}; and it is at most the
+    sum over all terms.
     """
-    at = np.unique(np.concatenate([t + more for more in _OFFSETS]))[:, None]
-    deviation = np.sqrt(draws.low)
-    half, moved = 0.5 * deviation, (draws.own - at) / deviation
-    off = _ROUNDED * (half + (np.abs(draws.own) + at) / deviation)
-    seen = draws.log_mass + log_ndtr(half + moved - off) * (1.0 + _ROUNDED)
-    missed = draws.log_mass + log_ndtr(-half - moved + off) * (1.0 - _ROUNDED)
-    log_tpr, misses = (xp.logsumexp(logs, axis=-1) for logs in (seen, missed))
+    at = np.unique(np.concatenate([t + more for more in _OFFSETS]))
+    table = rates_of(draws, np.unique(np.concatenate([places, at])))
+    log_tpr, misses, log_fpr = np.full((3, len(at)), -np.inf)
+    for loss, log_mass, log_most in zip(*others[4:7], strict=True):
+        moved = at - loss
+        less = _ROUNDED * (np.abs(at) + abs(loss)) if loss != 0.0 else 0.0
+        seen, missed, _ = rates_at(table, moved + less)
+        log_tpr = np.logaddexp(log_tpr, seen + log_mass)
+        misses = np.logaddexp(misses, missed + log_most)
+        # (of others e^{−loss} of their mass, and no more than all)
+        absent = min(float(log_most - loss + log_error(log_most, loss)), 0.0)
+        false = rates_at(table, moved - less)[2] + absent
+        log_fpr = np.logaddexp(log_fpr, false)
     misses = np.logaddexp(np.logaddexp(misses, far.log_none), draws.log_rest) + BINOMIAL
-    log_fpr, misses = -at[:, 0], np.minimum(misses, 0.0)
+    log_fpr, misses = np.minimum(log_fpr + BINOMIAL, -at), np.minimum(misses, 0.0)
     log_tpr = np.minimum(log_tpr - BINOMIAL, 0.0)
     unknown = np.full_like(log_tpr, -np.inf)
     return (log_fpr, log_tpr, misses), (misses, unknown, log_fpr)
