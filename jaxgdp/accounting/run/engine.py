@@ -53,7 +53,7 @@ _MANY, _MAX_SIZE_OF_MANY = 3, 2**19
 # lattice points of all passes over one setting, for each quantity (of three at most), which take
 # NumPy up to 1.5 μs for each component; three times as many from rtol 1e-4 on. At the usual
 # accuracy so many in all components, of which up to four are counted: some ten seconds
-_MOST_POINTS, _MOST_USUAL, _MOST_COMPONENTS = 1.7e7, 7e6, 4
+_MOST_POINTS, _MOST_USUAL, _MOST_COMPONENTS = 1.7e7, 1.2e7, 4
 _FIRST_SHARE = 0.1  # of them, that every first pass may have
 # lattice points of a first pass over a whole curve that only tells where quantities are read off
 _SCOUT = 2**22
