@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # expected number of times, rate and noise up to which lattices show less or take longer, as a rule
 _HARDLY_EVER, _RATE, _NOISE = 0.05, 1e-6, 0.4
+# … and where whole curves are wanted: the far end of a lattice is seconds of work
+_SELDOM = 50.0
 # … and the noise of runs of so many steps that lattices are dense or long: between, a lattice of
 # many settings takes a tenth of the time
 _NOISE_OF_OTHERS, _LATTICES = 0.6, (300.0, 1e4)
@@ -52,13 +54,16 @@ _LEAVES, _NEARLY_ALL, _NOTHING = 0.3, 0.9, 0.97
 _UNSEEN = 1e-260  # number up to which tests are not kept
 
 
-def seldom(groups: Groups, most_noise: float = np.inf) -> Bool[np.ndarray, " settings"]:
+def seldom(
+    groups: Groups, most_noise: float = np.inf, curves: bool = False
+) -> Bool[np.ndarray, " settings"]:
     """Settings of a batch that are answered so first: others only where lattices leave a number
     wide.
 
     Args:
         groups: of the whole batch.
         most_noise: of those that are meant.
+        curves: whether whole curves are wanted, at the usual accuracy.
 
     Method: docs/method/seldom.md#seldom-which
     """
@@ -71,7 +76,7 @@ def seldom(groups: Groups, most_noise: float = np.inf) -> Bool[np.ndarray, " set
         p, sigma = np.asarray(mechanism.sampling_prob), np.asarray(mechanism.noise_multiplier)
         others = (count < _LATTICES[0]) | (count > _LATTICES[1])
         large = sigma <= np.where(others, _NOISE_OF_OTHERS, _NOISE)
-        rare = (p * count <= _HARDLY_EVER) | (p <= _RATE) | large
+        rare = (p * count <= (_SELDOM if curves else _HARDLY_EVER)) | (p <= _RATE) | large
         found |= np.any((count > 1.0) & rare & (sigma <= most_noise), axis=-1)
     found &= np.asarray(components) == 1
     for row in np.flatnonzero(found):

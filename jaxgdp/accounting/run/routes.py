@@ -59,7 +59,8 @@ def answer(
     nothing = left & far_out.narrow(groups, question, found, left)
     nothing[nothing] = ~_wide(found, question, np.flatnonzero(nothing))
     left &= ~nothing
-    seldom = left & by_share.seldom(groups)
+    curves = question.keep and question.rtol >= USUAL
+    seldom = left & by_share.seldom(groups, curves=curves)
     # (jumps first: what is far from private by them is seldom so by quadratures of its loss)
     jumps = left & without_lattice.jumps_tell(groups, question)
     helped = left & ~jumps & without_lattice.jumps_help(groups, question)

@@ -4,6 +4,7 @@ import functools
 from fractions import Fraction
 from math import comb
 
+import jax
 import mpmath
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from jaxgdp.accounting.certify import closed_forms, seldom_sampled
 from jaxgdp.accounting.certify.curve import GaussianParts
 from jaxgdp.accounting.certify.seldom_sampled import Run, curve, laws
 from jaxgdp.accounting.question import Question
+from jaxgdp.accounting.run import routes
 from jaxgdp.numerics.errors import NORMAL_TAIL, SELDOM, UNIT
 from jaxgdp.quantities.registry import REGISTRY
 
@@ -365,6 +367,21 @@ def test_kept_curves_of_seldom_sampled_records_agree():
         kept = curve.quantity(name, at)
         assert kept.lower <= number.upper and number.lower <= kept.upper
         assert kept.upper - kept.lower <= 2.0 * (number.upper - number.lower)
+
+
+@pytest.mark.parametrize("run", [(1.0, 1e-3, 5000), (2.03, 0.00469, 103)])
+def test_whole_curves_of_rare_steps_take_no_lattice(run):
+    run = jaxgdp.dpsgd(*run)
+    groups = jax.tree.map(lambda a: np.asarray(a)[None], run.stacked())
+    question = Question(1e-3, 1e-10, "add_remove", (), 1e-300, keep=True)
+    assert routes.answer(groups, question).sizes[0] == 0
+    curve = jaxgdp.tradeoff(run)
+    asked = {"mu": {}, "advantage": {}, "epsilon": {"delta": 1e-60}, "delta": {"epsilon": 0.1}}
+    for name, at in asked.items():
+        # (numbers alone are read off lattices)
+        found, other = getattr(curve, name)(**at), jaxgdp.measure(run, name, **at)[name]
+        assert found.lower <= other.upper and other.lower <= found.upper, name
+        assert found.upper <= found.lower * (1.0 + 1.1e-3), name
 
 
 @pytest.mark.parametrize(
