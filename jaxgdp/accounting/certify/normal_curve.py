@@ -17,6 +17,7 @@ from .vertices import Vertices
 
 _EVEN = float(np.log(0.5))
 _SHIFTED = 8.0  # units, of a difference with a threshold and a sum with it again
+_LEAST = 1e-300  # of δ, that its log(1 − δ) tells
 _INFINITY = 1e-12  # absolute, of the log of a mass at +∞: a sum of T·log1p and its expm1
 
 
@@ -192,6 +193,8 @@ def _plausible(t: Array, found: Profile) -> Profile:
     log_rest = np.minimum(np.maximum(log_rest, carried), 0.0)
     delta_of_rest = log1mexp(log_rest)
     delta_of_rest = delta_of_rest + log_error(log_rest, delta_of_rest)
+    # (a δ below all doubles leaves 1 − δ of 1, which does not say that it is 0)
+    delta_of_rest = np.where(log_rest < -_LEAST, delta_of_rest, 0.0)
     return Profile(np.minimum(log_delta, delta_of_rest), log_rest)
 
 

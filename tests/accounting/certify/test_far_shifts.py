@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import sys
 
 import jax
 import numpy as np
@@ -13,6 +14,7 @@ import jaxgdp
 from jaxgdp.accounting.certify import closed_forms, far_shifts
 from jaxgdp.accounting.certify.far_shifts.law import atoms
 from jaxgdp.accounting.certify.far_shifts.tables import between, profiles_of, rates_at, rates_of
+from jaxgdp.accounting.certify.normal_curve import Profile, lines
 from jaxgdp.accounting.question import Question
 from jaxgdp.accounting.run import by_far_shifts, routes
 from jaxgdp.accounting.run.running_brackets import RunningBrackets
@@ -179,6 +181,72 @@ def test_laws_of_others_lie_on_both_sides_of_theirs(knots):
         assert above <= exact + (0.12 if knots == 5 else 0.03)
     np.testing.assert_allclose(np.exp(found.log_mass).sum(), 1.0, rtol=1e-9)
     np.testing.assert_allclose(np.exp(found.log_shown).sum(), 1.0, rtol=1e-9)
+
+
+def _random_law(rng, size):
+    """Losses of both signs and logs of their Q-masses, of which the P-masses add up to 1 at most;
+    None where they do not.
+    """
+    near = rng.uniform(0.0, 3.0, 3) + rng.uniform(-1.0, 1.0) * size
+    loss = np.sort(np.append(rng.uniform(-1.0, 1.0, 3) * size, near))
+    mass = -rng.uniform(0.0, 1.0, 6) * rng.choice([1.0, 30.0, 1e4])
+    mass = np.minimum(np.where(loss < 0.0, loss, mass), loss - 3.0)
+    mass[-1] = 0.0
+    rest = np.logaddexp.reduce(mass[:-1])
+    mass[-1] = np.log(-np.expm1(rest)) if rest < 0.0 else -np.inf
+    return (loss, mass) if loss[-1] > 4.0 and mass[-1] > -40.0 else None
+
+
+def test_laws_of_others_hold_whatever_a_rounding_of_their_losses_is(monkeypatch):
+    # (δ and 1 − δ at knots from many digits, of losses that doubles round by nats and less)
+    mp.dps, digits = 60, mp.dps
+    module = sys.modules[far_shifts.others.__module__]
+    rng, number = np.random.default_rng(0), 0
+    for size in 10.0 ** rng.uniform(0.0, 13.0, 80):
+        law = _random_law(rng, size)
+        if law is None:
+            continue
+        number += 1
+        loss = [mpf(float(a)) for a in law[0]]
+        mass = [mp.exp(mpf(float(a))) for a in law[1]]
+        mass = [m / sum(mass) for m in mass]
+        knots = np.append(rng.choice(law[0], 4, False), rng.uniform(-1.2, 1.2, 6) * size)
+        knots = np.unique(np.append(knots, law[0][:3] + rng.uniform(-3.0, 3.0, 3)))
+
+        def rest(t, losses=loss, masses=mass):
+            return sum(m * min(mpf(1), mp.exp(t - a)) for a, m in zip(losses, masses, strict=True))
+
+        def delta(t, losses=loss, masses=mass):
+            pairs = zip(losses, masses, strict=True)
+            return sum(m * (1 - mp.exp(t - a)) for a, m in pairs if a > t) + mpf(0)
+
+        log_rest, log_delta = np.zeros((2, len(knots)))
+        for k, t in enumerate(map(mpf, map(float, knots))):
+            left, shown = rest(t), delta(t)
+            small = -max(float(shown), 1e-290 if shown else 0.0)
+            log_rest[k] = small if shown < 1e-20 else float(mp.log(left))
+            log_delta[k] = 0.0 if left < mpf(10) ** -40 else -np.inf
+            if shown > 0 and log_delta[k] < 0.0:
+                log_delta[k] = float(mp.log(shown))
+        profile = Profile(log_delta, log_rest * (1.0 + 3e-16))
+        monkeypatch.setattr(module, "profile_at", lambda *_, profile=profile: profile)
+        with np.errstate(all="ignore"):
+            at, above, sure, end = module._dominating(None, knots)
+        at, above, sure = ([mpf(float(x)) for x in a] for a in (at, above, sure))
+        for t in map(mpf, map(float, np.append(knots, knots + rng.uniform(-2.0, 2.0)))):
+            least = rest(t, at, [mp.exp(x) for x in sure])
+            most = delta(t, at, [mp.exp(x) for x in above]) + mp.exp(mpf(end))
+            assert least <= rest(t) * (1 + mpf("1e-14")), (size, t)
+            assert most >= delta(t) * (1 - mpf("1e-14")), (size, t)
+    mp.dps = digits
+    assert number > 20
+
+
+def test_deltas_below_all_doubles_are_not_taken_for_none():
+    t = np.array([0.0, 1.0, 2.0])
+    with np.errstate(all="ignore"):
+        found = lines(t, Profile(np.array([-1.0, -8e3, -9e3]), np.array([-0.5, 0.0, 0.0])))
+    np.testing.assert_array_equal(found.log_delta[found.t == 2.0], [-9e3])
 
 
 def test_tables_bound_what_lies_between_their_places():

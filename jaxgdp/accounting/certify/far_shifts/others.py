@@ -110,9 +110,13 @@ def _dominating(curve: Curve, knots: Array) -> tuple[Array, Array, Array, float]
     """
     with np.errstate(all="ignore"):
         found = lines(knots, profile_at(curve, knots, False))
-        off = _MARGIN * log_error(found.t[:-1], found.t[1:], found.log_tpr, found.log_beta)
+        rates = found.log_alpha, found.log_tpr, found.log_beta
+        off = _MARGIN * log_error(found.t[:-1], found.t[1:], *rates)
         log_tpr = np.minimum(found.log_tpr + off, 0.0)
-        log_beta = found.log_beta - off
+        # (an FPR that rounding has taken down leaves the FNR that much larger: a share of all of
+        # 1 − δ, of which the FNR may be next to nothing)
+        lowered = found.log_rest[:-1] + np.log(np.expm1(off))
+        log_beta = log_sub(found.log_beta - off, lowered)
     log_tpr = np.where(np.isnan(log_tpr), 0.0, log_tpr)
     log_beta = np.where(np.isnan(log_beta), -np.inf, log_beta)
     log_tpr = np.minimum.accumulate(np.concatenate([[0.0], log_tpr, [found.log_delta[-1]]]))
