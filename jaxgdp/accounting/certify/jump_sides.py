@@ -14,6 +14,7 @@ from . import counted_jumps, located_jumps
 from .counted_jumps import Jumps, SampledRun, Test
 from .curve import Curve, GaussianParts
 from .finite_laws import padded
+from .mixed_tests import raised
 from .normal_curve import Profile, profile_half, row
 from .vertices import Vertices
 
@@ -21,7 +22,8 @@ _FAR_BELOW = 40.0  # nats, so that e^−40 of a rate is less than its rounding
 
 
 def best(tests: list[Test], log_infinity: float = -np.inf) -> Vertices:
-    """Tests of which none of a smaller FPR has a larger TPR, from the largest FPR on.
+    """Tests of which none of a smaller FPR has a larger TPR, from the largest FPR on, and none less
+    than others have that are mixed.
 
     Args:
         tests: log FPR, log TPR and log FNR of each.
@@ -44,7 +46,7 @@ def best(tests: list[Test], log_infinity: float = -np.inf) -> Vertices:
     if not len(keep):
         rates, used = (np.zeros(1), np.zeros(1), np.zeros(1)), np.zeros(1, bool)
     else:
-        used = np.ones(len(keep), bool)
+        used, rates = np.ones(len(keep), bool), raised(*rates)
     at = np.maximum.accumulate(np.maximum(rates[1] - rates[0], 0.0))
     top = at[-1] if log_infinity > -np.inf else -np.inf
     return row(np.append(at, at[-1]), rates, used, top, log_infinity)
