@@ -27,7 +27,7 @@ from .running_brackets import RunningBrackets, worst
 Accountant = Callable[[Groups, Question], Answer]
 _LOOKS = 3  # each with thresholds nearer to those that are asked for
 _HELPS = 0.8  # part of a width that a look has to leave at most, for another one
-_MOST_THRESHOLDS = 400
+_RATES = {"fpr", "delta", "approximation"}  # arguments that are rates
 
 
 class _Split(NamedTuple):
@@ -155,7 +155,7 @@ def narrow(
     near = _curve(beside + split.others, question, accountant) if beside else of_others
     with np.errstate(all="ignore"):
         draws = atoms(far)
-        at = far_plan.thresholds(far, draws, near)
+        at = far_plan.thresholds(far, draws, near, _rates(question))
         laws = None
         if of_others is not None:
             laws = far_shifts.others(of_others, *far_plan.of_others(of_others))
@@ -186,6 +186,13 @@ def _add(found: RunningBrackets, row: int, curve: Curve, question: Question) -> 
         found.add_orders(rows, read, side)
     oriented = closed_forms.oriented(curve, question.adjacency)
     found.add(rows, closed_forms.read([oriented], question))
+
+
+def _rates(question: Question) -> tuple[float, ...]:
+    """The rates that quantities are asked at."""
+    asked = [(q.argument, at) for q, at in question.asked]
+    rates = [at for argument, at in asked if argument in _RATES and at is not None]
+    return tuple(float(np.ravel(at)[0]) for at in rates)
 
 
 def _asked(question: Question, results: dict[str, Bracket], row: int) -> Array:

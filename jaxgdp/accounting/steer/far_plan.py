@@ -11,12 +11,13 @@ from ..certify.far_shifts import FarShifts, Others
 from ..certify.far_shifts.law import Atoms
 from ..certify.vertices import Vertices
 
-_LOOKED_AT, _REACH, _MOST, _LEAST = 24, 8.5, 97, 9
-_PRODUCTS = 1.2e6  # atoms times thresholds
+_LOOKED_AT, _REACH, _MOST, _LEAST = 48, 8.5, 600, 9
+_PRODUCTS, _MOST_THRESHOLDS = 1.2e6, 8000  # atoms times thresholds, and thresholds
 _OF_NEAR, _OF_CURVE = 48, 256
 _ALONE = 14.0  # deviations from no shift from which on those are tried that have no near ones
-_ALONE_BESIDE, _HOPELESS = 14.0, 40.0  # the same beside others, and where no lattice is tried
+_ALONE_BESIDE, _HOPELESS = 14.0, 20.0  # the same beside others, and where no lattice is tried
 _PLACES, _MOST_PLACES = 3e6, (500, 20000)  # draws times places, and places
+_ABOUT = 3  # draws on each side of one that a rate leads to
 _JUST = 1e-11  # share of a largest loss that is next to nothing, beyond all rounding
 _BEYOND = 1e299  # losses of others that count as infinite
 _FAINT = -60.0  # log of the mass of an atom, beside the largest, that is looked at
@@ -69,25 +70,30 @@ def places(
         return at
     losses = np.concatenate([laws.loss, laws.shown[np.abs(laws.shown) < _BEYOND]])
     most = int(np.clip(_PLACES / len(draws.low), *_MOST_PLACES))
-    exact = (asked[:, None] - losses).ravel()
-    found = np.unique(np.concatenate([at, exact]))
-    if len(found) > most:
-        found = np.unique(found[np.rint(np.linspace(0, len(found) - 1, most)).astype(int)])
-    return _increasing(found, -np.inf)
+    if len(at) > most:
+        at = at[np.unique(np.rint(np.linspace(0, len(at) - 1, most)).astype(int))]
+    exact = (asked[:, None] - np.append(losses, 0.0)).ravel()
+    return _increasing(np.concatenate([at, exact]), -np.inf)
 
 
 def thresholds(
-    far: FarShifts, draws: Atoms, near: Curve | None
+    far: FarShifts, draws: Atoms, near: Curve | None, rates: tuple[float, ...] = ()
 ) -> tuple[Float[Array, " thresholds"], Float[Array, " thresholds"]]:
     """Thresholds of removing and of adding, increasing, from 0 on.
 
     Args:
         far, draws, near: as for ``far_shifts.both_sides``.
+        rates: that are asked for; draws are looked at one by one where as much is left of them.
     """
     heavy = np.flatnonzero(draws.log_mass >= draws.log_mass.max() + _FAINT)
     number = min(len(heavy), _LOOKED_AT)
     some = heavy[np.unique(np.rint(np.linspace(0, len(heavy) - 1, number)).astype(int))]
-    each = int(np.clip(_PRODUCTS / (len(draws.low) * len(some) * 2), _LEAST, _MOST))
+    left = np.logaddexp.accumulate(draws.log_mass[::-1])[::-1]  # (draws are in order of size)
+    last = [np.searchsorted(-left, -np.log(rate)) for rate in rates if rate > 0.0]
+    about = [np.clip(k + np.arange(-_ABOUT, _ABOUT + 1), 0, len(left) - 1) for k in last]
+    some = np.unique(np.concatenate([some, *about]).astype(int))
+    most = min(_PRODUCTS / len(draws.low), _MOST_THRESHOLDS) / (2 * len(some))
+    each = int(np.clip(most, _LEAST, _MOST))
     deviation = np.sqrt(draws.high[some])
     half = 0.5 * deviation * deviation
     places = np.linspace(-_REACH, _REACH, each)[:, None] * deviation
