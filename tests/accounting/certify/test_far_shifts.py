@@ -38,6 +38,8 @@ def _delta(curve, epsilon, adjacency):
         return closed_forms.read([oriented], question)["delta"]
 
 
+DIGITS = 60
+
 # (shifts in deviations, weights): found by a random search over gaps and sizes
 SETTINGS = [
     ([0.0, 0.5, 10.0], [0.9, 0.05, 0.05]),
@@ -199,7 +201,6 @@ def _random_law(rng, size):
 
 def test_laws_of_others_hold_whatever_a_rounding_of_their_losses_is(monkeypatch):
     # (δ and 1 − δ at knots from many digits, of losses that doubles round by nats and less)
-    mp.dps, digits = 60, mp.dps
     module = sys.modules[far_shifts.others.__module__]
     rng, number = np.random.default_rng(0), 0
     for size in 10.0 ** rng.uniform(0.0, 13.0, 80):
@@ -238,7 +239,6 @@ def test_laws_of_others_hold_whatever_a_rounding_of_their_losses_is(monkeypatch)
             most = delta(t, at, [mp.exp(x) for x in above]) + mp.exp(mpf(end))
             assert least <= rest(t) * (1 + mpf("1e-14")), (size, t)
             assert most >= delta(t) * (1 - mpf("1e-14")), (size, t)
-    mp.dps = digits
     assert number > 20
 
 
