@@ -290,7 +290,7 @@ def _cells_between(
     depth = xp.where(log_x == -xp.inf, 0.0, xp.abs(log_x) + far + 2.0 * xp.abs(log_ratio))
     roundoff = CELL + exp_error(depth)
     lost, lost_error = (
-        xp.max(xp.where(opened, one, 0.0))
+        xp.max(xp.where(opened, one, 0.0), initial=0.0)
         for one in left_over(log_x[1:-1], log_y[1:-1], ell[:-1], roundoff[1:-1])
     )
     # a wide cell's share is a quotient of differences of ratios, which are known as well as masses

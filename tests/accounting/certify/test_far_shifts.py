@@ -326,3 +326,24 @@ def test_curves_of_steps_of_hardly_any_noise_are_kept():
         found = jaxgdp.tradeoff(run).advantage()
         assert found.lower <= exact * (1.0 + 1e-9) and exact <= found.upper * (1.0 + 1e-9)
         assert found.upper <= found.lower * (1.0 + 1e-3)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("sigma", "prob", "uses"), [(1e-200, 0.1, 5), (1e-155, 1e-12, 10**12)])
+def test_noise_whose_square_is_no_double_is_answered_without_a_warning(sigma, prob, uses):
+    step = jaxgdp.SubsampledGaussian(sigma, prob), uses
+    for other in (jaxgdp.Laplace(1.0), jaxgdp.ApproximateDP(0.1, 1e-300)):
+        found = jaxgdp.measure(jaxgdp.compose([step, (other, 3)]), ("mu", "approximate_mu"))
+        # (the chance that some step has the record alone makes a test)
+        told = -math.expm1(uses * math.log1p(-prob))
+        assert found["mu"].upper >= float(mp.erfinv(2.0 * told - 1.0)) and np.all(
+            found["approximate_mu"].lower <= found["approximate_mu"].upper
+        )
+
+
+@pytest.mark.filterwarnings("error")
+def test_others_that_tell_all_beyond_doubles_leave_no_other_test():
+    run = [(jaxgdp.SubsampledGaussian(0.05, 0.2), 30), (jaxgdp.Gaussian(1e-200), 1)]
+    found = jaxgdp.measure(jaxgdp.compose(run), ("mu", "beta"), fpr=1e-3)
+    assert found["mu"].lower <= 1e200 * (1.0 + 1e-9) and 1e200 <= found["mu"].upper
+    assert found["beta"].lower == 0.0

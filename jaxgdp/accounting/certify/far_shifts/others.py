@@ -145,7 +145,8 @@ def _shown(curve: Curve, tests: int) -> tuple[Array, Array, Array]:
     found = _tests(curve, tests)
     kept, slopes = _hull(found)
     steps = [slopes[pair] for pair in zip(kept[:-1], kept[1:], strict=True)]
-    slope, off, gain = (np.array(column) for column in zip(*steps, strict=True))
+    # (none, where what has no FPR at all has all there is)
+    slope, off, gain = np.array(steps).reshape(-1, 3).T
     # (what is never seen without the record, and what no test that is kept has)
     ends = np.array([found.log_tpr[kept[0]], found.log_beta[kept[-1]]])
     loss = np.concatenate([slope - off, [_ALL, -_ALL]])

@@ -64,11 +64,14 @@ def split(
     Method: docs/method/limit.md#far-shifts
     """
     order = np.argsort(shifts, kind="stable")
-    tau, w = np.asarray(shifts, float)[order] / sigma, np.asarray(weights, float)[order]
+    with np.errstate(over="ignore"):
+        tau, w = np.asarray(shifts, float)[order] / sigma, np.asarray(weights, float)[order]
+        if not np.all(np.isfinite(tau * tau)):  # (lattices say that nothing is known)
+            return None
     some = w > 0.0
     tau, w = tau[some], w[some]
     gaps = np.flatnonzero(np.diff(tau) >= GAP)
-    if not len(gaps) or not np.all(np.isfinite(tau * tau)):
+    if not len(gaps):
         return None
     first = int(gaps[0]) + 1
     near, far = w[:first].sum(), w[first:].sum()
