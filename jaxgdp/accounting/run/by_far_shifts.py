@@ -27,6 +27,7 @@ from .running_brackets import RunningBrackets, worst
 Accountant = Callable[[Groups, Question], Answer]
 _LOOKS = 3  # each with thresholds nearer to those that are asked for
 _HELPS = 0.8  # part of a width that a look has to leave at most, for another one
+_LEAST_NOISE = 1e-150
 _RATES = {"fpr", "delta", "approximation"}  # arguments that are rates
 
 
@@ -60,6 +61,12 @@ def served(groups: Groups, question: Question) -> Bool[np.ndarray, " settings"]:
         if isinstance(mechanism, GaussianMixture):
             alone |= np.any(far & (count > 1.0), axis=-1)
     found &= (components > 1) | alone | question.keep
+    # (of less noise an FPR that is 0 as a double need not be 0)
+    for mechanism, count in groups:
+        for name in ("noise_multiplier", "scale", "sigma"):
+            noise = getattr(mechanism, name, None)
+            if noise is not None:
+                found &= ~np.any((count > 0.0) & (np.asarray(noise) < _LEAST_NOISE), axis=-1)
     for row in np.flatnonzero(found):
         split = _split(groups, int(row))
         # (whole curves by lattices are not known to be wide)

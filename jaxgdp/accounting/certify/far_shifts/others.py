@@ -70,7 +70,9 @@ def others(curve: Curve, knots: Float[Array, " knots"], tests: int) -> Others:
         for half in (_some(side, _ALONE) for side in (curve.lower_plus, curve.lower_minus))
     ]
     sides = zip(rates, (curve.largest_plus, curve.largest_minus), strict=True)
-    ends = [_end(side, curve.tail_mu, largest) for side, largest in sides]
+    # (a Gaussian part of which μ² is no double has FPRs below all doubles)
+    known = np.isfinite(curve.gaussian_part_mu)
+    ends = [_end(side, curve.tail_mu, most) if known else -np.inf for side, most in sides]
     return Others(*_dominating(curve, knots), *_shown(curve, tests), *rates, (ends[0], ends[1]))
 
 
