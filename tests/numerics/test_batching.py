@@ -29,6 +29,8 @@ FUNCTIONS = {
         xp.sum(m, axis=-1),
         xp.sum(m, axis=0),
         xp.max(m, axis=(0, 1)),
+        xp.max(m, axis=-1, initial=1.0),
+        xp.max(m[:0], initial=0.0),
         xp.mean(v),
     ),
     "kept": lambda s, v, m: m - xp.max(m, axis=-1, keepdims=True),

@@ -10,10 +10,15 @@ import numpy as np
 from .rows import Batched, Unbatchable, depth_of, elementwise, implements, in_rows, lifted
 
 
+_NONE = object()
+
+
 def _reduction(function: Callable) -> Callable:
     """Over one axis, several or all."""
 
-    def rule(a: Batched, axis: Any = None, keepdims: bool = False) -> Batched:
+    def rule(
+        a: Batched, axis: Any = None, keepdims: bool = False, *, initial: Any = _NONE
+    ) -> Batched:
         value, depth = a.value, a.depth
         if axis is None:
             if keepdims and a.ndim != 1:
@@ -23,7 +28,8 @@ def _reduction(function: Callable) -> Callable:
             axis = tuple(one + depth if one >= 0 else one for one in axis)
         elif axis >= 0:
             axis += depth
-        return Batched(function(value, axis=axis, keepdims=keepdims), depth)
+        more = {} if initial is _NONE else {"initial": initial}
+        return Batched(function(value, axis=axis, keepdims=keepdims, **more), depth)
 
     return rule
 

@@ -16,15 +16,16 @@ _RUN = batching.run
 BY_DUCC = tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 18)
 
 
-def _strictly(stage, columns, room):
+def _strictly(stage, columns, room, alike=()):
     """As many rows together as there is room for; what cannot be done together is not done one by
     one.
     """
-    return batching.mapped(stage, columns, room) if room > 1 else _RUN(stage, columns, room)
+    strict = batching.mapped if room > 1 else _RUN
+    return strict(stage, columns, room, alike)
 
 
-def _one_by_one(stage, columns, room):
-    return _RUN(stage, columns, 1)
+def _one_by_one(stage, columns, room, alike=()):
+    return _RUN(stage, columns, 1, alike)
 
 
 def _mu(mechanism, run, monkeypatch):
