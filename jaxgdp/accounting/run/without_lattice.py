@@ -38,9 +38,9 @@ from .running_brackets import RunningBrackets, unknown, worst
 _POINTS, _THRESHOLDS = 2048, 192  # of one step, and of a half-curve, in the first pass
 _FEW_POINTS, _SHALLOW = 512, 40.0  # of one step, and how deep, to see whether a sum is normal
 _NEARLY_NORMAL = 0.02  # Lyapunov ratio up to which it is taken for that
-# times as many of them in the second one, and in the third one, and width over the width promised
-# up to which that is tried
-_FINER, _FINEST, _NEARLY = (2, 5), (8, 5), 12.0
+# times as many points in the second one, and in the third one, times as many thresholds where it is
+# not known which ones tell, and width over the width promised up to which a third one is tried
+_FINER, _FINEST, _UNLOCATED, _NEARLY = 2, 8, 5, 12.0
 # the same up to which more thresholds do where what is asked is the largest of all rates, and times
 # as many points of one step where these do not
 _MOST_TIMES, _MORE_POINTS = 30.0, 4
@@ -232,26 +232,37 @@ def answer(
                 if largest.all_asked(own):
                     look = _look_between(look, curve, own, results, i, bool(long.briefly[row]))
                     continue
-                look = _next_look(look, left, bool(long.briefly[row]))
+                look = _next_look(look, left, own, bool(long.briefly[row]))
                 located = _located(curves[i], own) + _between(own, results, i)
     none, executors = np.zeros(number, np.int64), np.full(number, NO_EXECUTOR, object)
     kept = curves if question.keep else []
     return Answer(results, none, [None] * number, kept, executors)
 
 
-def _next_look(look: Look, left: float, briefly: bool) -> Look | None:
+def _next_look(look: Look, left: float, own: Question, briefly: bool) -> Look | None:
     """What the next curve has, None for no other one.
 
     Args:
         look: what the last one had.
         left: width over the width promised.
+        own: what is asked of the one setting.
         briefly: whether the setting is answered so, as in :class:`Long`.
     """
-    if not left > 1.0:
-        return None
     if look.finer == (1, 1):
-        return Look(_FINER) if left <= _NEARLY or not briefly else None
-    return Look(_FINEST) if look.finer != _FINEST and left <= _NEARLY and not briefly else None
+        worthwhile = left <= _NEARLY or not briefly
+    else:
+        worthwhile = left <= _NEARLY and not briefly
+    return _finer(look, own) if left > 1.0 and worthwhile else None
+
+
+def _finer(look: Look, own: Question) -> Look | None:
+    """The next finer one, None after the finest: as many thresholds as before where each quantity
+    is read off at some that the last curve told.
+    """
+    points = {1: _FINER, _FINER: _FINEST}.get(look.finer[0])
+    located = all(q.locate is not None or q.threshold is not None for q, _ in own.asked)
+    located &= not own.keep
+    return None if points is None else Look((points, 1 if located else _UNLOCATED))
 
 
 def _look_between(
@@ -320,7 +331,7 @@ def _narrow_by_moments(
     look: Look | None = Look((1, 1))
     while look is not None:
         before = worst(results, own, row)
-        if not 1.0 < before <= (_NEARLY if look.finer == _FINEST else np.inf):
+        if not 1.0 < before <= (_NEARLY if look.finer[0] == _FINEST else np.inf):
             return
         curve = _curve(groups, row, _reach(own, located), own.rtol, *look)
         oriented = closed_forms.oriented(curve, own.adjacency)
@@ -332,7 +343,7 @@ def _narrow_by_moments(
         if largest.all_asked(own):
             look = _look_between(look, curve, own, results, row, briefly=False)
         else:
-            look = {(1, 1): Look(_FINER), _FINER: Look(_FINEST)}.get(look.finer)
+            look = _finer(look, own)
 
 
 def jumps_tell(groups: Groups, question: Question) -> Bool[np.ndarray, " settings"]:
