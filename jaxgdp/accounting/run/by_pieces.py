@@ -30,7 +30,7 @@ from ..steer.lattice_choice import choose
 from ..steer.lattice_needs import Side, needs
 from ..steer.lattices import LatticeChoice
 from ..steer.refinement import NO_KNOWN_REACH, PIECES, Rules
-from . import largest, without_lattice
+from . import by_jumps, by_moments, largest
 from .batch import Batch
 from .executors import EAGER
 from .rows import joined as joined_rows
@@ -267,10 +267,10 @@ def narrow(
     """
     known = results[own.asked[0][0].name]
     with np.errstate(all="ignore"):
-        without_lattice.narrow_by_located_jumps(groups, row, own, results)
+        by_jumps.narrow_by_located(groups, row, own, results)
         run = _Run(take(groups, [row]), own, max_size)
         above, done = _Above(run), dict[_Place, int]()
-        for curve in (*curves, without_lattice.first_curve(groups, row, own)):
+        for curve in (*curves, by_moments.first_curve(groups, row, own)):
             if curve is not None:
                 above.add(curve)
         for _ in range(_LOOKS):

@@ -19,14 +19,16 @@ from ...numerics.shapes import Array
 from ..certify import closed_forms
 from ..question import USUAL, Answer, Question
 from . import (
+    after_lattices,
     by_far_shifts,
+    by_jumps,
+    by_moments,
     by_pieces,
     by_place,
     by_share,
     executors,
     far_out,
     largest,
-    without_lattice,
 )
 from .engine import MAX_SIZE, Engine
 from .executors import Executor
@@ -62,9 +64,9 @@ def answer(
     curves = question.keep and question.rtol >= USUAL
     seldom = left & by_share.seldom(groups, curves=curves)
     # (jumps first: what is far from private by them is seldom so by quadratures of its loss)
-    jumps = left & without_lattice.jumps_tell(groups, question)
-    helped = left & ~jumps & without_lattice.jumps_help(groups, question)
-    long = without_lattice.served(groups, left & ~jumps & ~seldom, question.rtol)
+    jumps = left & by_jumps.jumps_tell(groups, question)
+    helped = left & ~jumps & by_jumps.jumps_help(groups, question)
+    long = by_moments.served(groups, left & ~jumps & ~seldom, question.rtol)
     far = left & by_far_shifts.served(groups, question)
     if np.all(left) and not np.any(long.tried | jumps | helped | seldom | far):
         return _by_lattices(groups, question, progress, max_size, executor)
@@ -112,7 +114,7 @@ def _by_moments(
     groups: tuple,
     question: Question,
     found: RunningBrackets,
-    long: without_lattice.Long,
+    long: by_moments.Long,
     left: Array,
     max_size: int,
     executor: Executor | None,
@@ -122,7 +124,7 @@ def _by_moments(
     if len(rows) == 0:
         return
     own = question.take(rows, len(left))
-    found.put(rows, without_lattice.answer(groups, rows, own, long))
+    found.put(rows, by_moments.answer(groups, rows, own, long))
     left[rows] = _wide(found, question, rows)
     if question.rtol < USUAL:
         some = np.asarray(left & long.hopeless)
@@ -167,7 +169,7 @@ def _by_jumps_and_pieces(
         if question.keep or not largest.asked(question):
             break
         own, told[row] = question.take(np.array([row]), len(left)), True
-        curve = without_lattice.narrow_by_jumps(groups, row, own, found.results, found)
+        curve = by_jumps.narrow(groups, row, own, found.results, found)
         if curve is not None and by_pieces.served(question, found.results, row):
             by_pieces.narrow(groups, row, own, found.results, max_size, (curve,))
         left[row] = _wide(found, question, np.array([row]))[0]
@@ -194,7 +196,7 @@ def _by_steps(
     for row in map(int, np.flatnonzero((some | little) & left)):
         if not counted[row]:
             own = question.take(np.array([row]), number)
-            without_lattice.narrow_by_jumps(groups, row, own, found.results, found)
+            by_jumps.narrow(groups, row, own, found.results, found)
         told[row] = seldom[row] and _more_by_share(groups, question, row, found) and little[row]
         # (lattices take long where there is little noise, or little to see, and show less)
         left[row] &= _wide(found, question, np.array([row]))[0] and not told[row]
@@ -256,7 +258,7 @@ def _by_lattices(
 ) -> Answer:
     found = Engine(groups, question, progress, max_size, executor, known).answer()
     before = {name: Bracket(*map(np.copy, sides)) for name, sides in found.results.items()}
-    without_lattice.narrow_what_is_wide(groups, question, found)
+    after_lattices.narrow_what_is_wide(groups, question, found)
     new = by_place.new_places(question, found.results, before, len(found.sizes))
     by_place.narrow(groups, question, found.results, new, max_size, executor, found_only=True)
     return found

@@ -30,6 +30,12 @@ def worst(results: Mapping[str, Bracket], question: Question, row: int) -> float
     return float(np.max(excess, initial=0.0))
 
 
+def narrow_one(known: Bracket, row: int, found: Bracket) -> None:
+    """Narrow the bracket of one setting of many, in place."""
+    known.lower[row] = np.fmax(known.lower[row], found.lower[0])
+    known.upper[row] = np.fmin(known.upper[row], found.upper[0])
+
+
 class RunningBrackets:
     """The brackets so far, and of each setting's best one the lattice, the executor and the curve.
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from .rows import Batched, Unbatchable, depth_of, elementwise, implements, in_rows, lifted
 
-
 _NONE = object()
 
 

@@ -11,7 +11,7 @@ from jaxgdp.accounting.certify import closed_forms, counted_jumps, jump_sides, l
 from jaxgdp.accounting.certify.counted_jumps import Jumps, SampledRun
 from jaxgdp.accounting.certify.curve import GaussianParts
 from jaxgdp.accounting.question import Question
-from jaxgdp.accounting.run import without_lattice
+from jaxgdp.accounting.run import by_jumps
 from jaxgdp.accounting.steer import limit_plan
 from jaxgdp.adjacency import Adjacency
 from jaxgdp.quantities.registry import REGISTRY
@@ -229,7 +229,7 @@ def test_other_compositions_are_left_alone():
     ):
         stacked = jaxgdp.compose([(run, 1)]).stacked()
         groups = jax.tree.map(lambda leaf: np.asarray(leaf)[None], stacked)
-        assert without_lattice.jumps_of(groups, 0) is None
+        assert by_jumps.jumps_of(groups, 0) is None
 
 
 @pytest.mark.parametrize("adjacency", ["remove", "add"])

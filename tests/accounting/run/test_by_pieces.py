@@ -10,7 +10,7 @@ import jaxgdp
 from jaxgdp import options
 from jaxgdp.accounting.certify import closed_forms
 from jaxgdp.accounting.question import Question
-from jaxgdp.accounting.run import by_pieces, by_share, without_lattice
+from jaxgdp.accounting.run import by_jumps, by_moments, by_pieces, by_share
 from jaxgdp.accounting.run.running_brackets import unknown
 from jaxgdp.adjacency import Adjacency
 from jaxgdp.bracket import Bracket
@@ -77,7 +77,7 @@ def test_tests_by_which_steps_had_the_record_are_close_where_they_show_most(sigm
     asked = ((REGISTRY["approximate_mu"], d),)
     question = Question(1e-5, 1e-10, Adjacency.ADD_REMOVE, asked)
     results = {"approximate_mu": unknown(1)}
-    without_lattice.narrow_by_located_jumps(stacked, 0, question, results)
+    by_jumps.narrow_by_located(stacked, 0, question, results)
     assert np.isclose(
         results["approximate_mu"].lower[0], _by_located_tests(sigma, p, steps, np.log(d)), rtol=1e-6
     )
@@ -214,7 +214,7 @@ def test_many_jumps_of_little_noise_are_as_accurate_as_asked(sigma, p, steps, na
     asked = ((REGISTRY[name], deepest),)
     question = Question(1e-3, options.FPR_FLOOR, Adjacency.ADD_REMOVE, asked, deepest)
     with np.errstate(all="ignore"):
-        curve = without_lattice.first_curve(groups, 0, question, 10)
+        curve = by_moments.first_curve(groups, 0, question, 10)
         assert curve is not None
         other = closed_forms.read([curve], question)[name]
     assert found[name].lower <= other.upper[0] and other.lower[0] <= found[name].upper
