@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from ...numerics.precision import with_float64
-from ...numerics.recent import Recent
+from ...numerics.recent import Recent, Shared
 from ...numerics.shapes import Array, Float, Int
 from . import trig_tables
 
@@ -23,6 +23,7 @@ _SMALL = 2**21  # entries of tables that are moved to a device
 _MADE = Recent(2**27)  # tables for the next bucket, on the host …
 _FEW = 2**24  # … of which so many bytes stay beside large arrays
 _MOVED = Recent(2**28)  # … and on devices
+_SHARED = Shared()  # columns of both half-curves
 # the same beside an accelerator, which has worked long before a table is made again or moved
 _SMALL_THERE, _KEPT_THERE = 2**24, 2**31
 
@@ -96,16 +97,11 @@ def _discrete_gauss(
     return np.pad(x, (0, nodes - count)), np.pad(weight, (0, nodes - count))
 
 
-class _Probes(NamedTuple):
-    """``even``, ``odd`` and ``probe_width`` of :class:`Tables`."""
-
-    even: Float[Array, "columns probes distances"]
-    odd: Float[Array, "columns probes distances"]
-    width: Float[Array, " probes"]
-
-
-def _probes(distance: Float[Array, " distances"], edge: Float[Array, " edges"]) -> _Probes:
-    """Columns for the bound of |φ(θ)| on the intervals between ``edge``.
+def _probes(
+    distance: Float[Array, " distances"], edge: Float[Array, " edges"]
+) -> tuple[Float[Array, "columns probes distances"], Float[Array, "columns probes distances"]]:
+    """Columns for the bound of |φ(θ)| on the intervals between ``edge``: ``even`` and ``odd`` of
+    :class:`Tables`.
 
     On an interval of width Δ about m, with A the points where |offset|·Δ ≤ 2,
     |φ(θ)| ≤ |φ_A(m) + (θ − m)·φ_A'(m)| + Δ²/8·E_A offset² + (mass outside A).
@@ -125,7 +121,7 @@ def _probes(distance: Float[Array, " distances"], edge: Float[Array, " edges"]) 
             even[column, probe, inside] = of_even
         for column, of_odd in enumerate((sin, j * cos)):
             odd[column, probe, inside] = of_odd
-    return _Probes(even, odd, width)
+    return even, odd
 
 
 def _octaves(octaves: int, edge: Float[Array, " edges"]) -> Float[Array, "octaves probes"]:
@@ -167,18 +163,19 @@ def _tables(
         np.geomspace(first, last, _PROBES + 1),
         np.linspace(last**0.5, np.pi**0.5, _PROBES + 1)[1:] ** 2,
     )
-    probes = _probes(distance, edge)
+    # (they are the same for a step and for its mirror image, as sines are)
+    key = size, frequencies, base, max(below, above)
+    even, odd = _SHARED.pair(key, lambda: _probes(distance, edge))
     octaves = _octaves(below, edge), _octaves(above, edge)
     beyond = np.append(np.full(_PROBES, _HUGE), 0.5 / np.sin(0.5 * edge[_PROBES:-1]))
     inner = size // transform_length(frequencies, vertices)
     node, weight = _discrete_gauss(inner, NODES)
-    # (sines are the same for a step and for its mirror image)
     sine, versine = trig_tables.at_points(size, frequencies, base, max(below, above))
     cos, sin = trig_tables.at_nodes(size, frequencies, node)
     block, whole = float(size // vertices), float(size)
     made = Tables(
         offset, whole, block, float(inner), to_right, to_left, sine, versine,
-        *probes, core, beyond, edge, *octaves, node, weight, cos, sin,
+        even, odd, np.diff(edge), core, beyond, edge, *octaves, node, weight, cos, sin,
     )  # fmt: skip
     return jax.tree.map(np.asarray, made)
 

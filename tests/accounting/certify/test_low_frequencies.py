@@ -294,3 +294,12 @@ def test_sums_in_pairs_add_each_term_a_few_times(number):
 
     found = low_frequencies._in_pairs([Term(2**k) for k in range(number)])
     assert found.value == 2**number - 1 and found.depth == np.ceil(np.log2(number))
+
+
+def test_tables_of_both_orders_of_a_step_share_what_is_alike():
+    key = 2**22, 64, 512, 40
+    plus, minus = frequency_tables.tables(*key, 3, 5), frequency_tables.tables(*key, 5, 3)
+    assert plus.even is minus.even and plus.odd is minus.odd and plus.sine[0] is minus.sine[0]
+    # … and are made anew for another lattice
+    other = frequency_tables.tables(2**23, *key[1:], 3, 5)
+    assert other.even.shape == plus.even.shape and not np.array_equal(other.even, plus.even)
