@@ -215,36 +215,37 @@ def answer(
                 if largest.all_asked(own):
                     look = _look_between(look, curve, own, results, i, bool(long.briefly[row]))
                     continue
-                look = _next_look(look, left, own, bool(long.briefly[row]))
+                look = _next_look(look, left, own, curves[i], bool(long.briefly[row]))
                 located = _located(curves[i], own) + _between(own, results, i)
     none, executors = np.zeros(number, np.int64), np.full(number, NO_EXECUTOR, object)
     kept = curves if question.keep else []
     return Answer(results, none, [None] * number, kept, executors)
 
 
-def _next_look(look: Look, left: float, own: Question, briefly: bool) -> Look | None:
+def _next_look(look: Look, left: float, own: Question, curve: Curve, briefly: bool) -> Look | None:
     """What the next curve has, None for no other one.
 
     Args:
         look: what the last one had.
         left: width over the width promised.
         own: what is asked of the one setting.
+        curve: the last one, in the order that is asked for.
         briefly: whether the setting is answered so, as in :class:`Long`.
     """
     if look.finer == (1, 1):
         worthwhile = left <= _NEARLY or not briefly
     else:
         worthwhile = left <= _NEARLY and not briefly
-    return _finer(look, own) if left > 1.0 and worthwhile else None
+    return _finer(look, own, curve) if left > 1.0 and worthwhile else None
 
 
-def _finer(look: Look, own: Question) -> Look | None:
-    """The next finer one, None after the finest: as many thresholds as before where each quantity
-    is read off at some that the last curve told.
+def _finer(look: Look, own: Question, curve: Curve) -> Look | None:
+    """The next finer one, None after the finest: as many thresholds as before where the last curve
+    told for each quantity at which of them it is read off.
     """
     points = {1: _FINER, _FINER: _FINEST}.get(look.finer[0])
-    located = all(q.locate is not None or q.threshold is not None for q, _ in own.asked)
-    located &= not own.keep
+    to_locate = [q.locate is not None for q, _ in own.asked if q.threshold is None]
+    located = all(to_locate) and len(_located(curve, own)) >= len(to_locate) and not own.keep
     return None if points is None else Look((points, 1 if located else _UNLOCATED))
 
 
@@ -303,7 +304,7 @@ def narrow(groups: Groups, row: int, own: Question, results: dict[str, Bracket])
         if largest.all_asked(own):
             look = _look_between(look, curve, own, results, row, briefly=False)
         else:
-            look = _finer(look, own)
+            look = _finer(look, own, oriented)
 
 
 @with_float64

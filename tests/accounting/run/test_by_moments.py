@@ -483,10 +483,18 @@ def test_losses_that_overflow_take_one_small_lattice():
 )
 def test_finer_curves_have_more_thresholds_where_it_is_unknown_which_ones_tell(names, keep, times):
     own = dataclasses.replace(question(names), keep=keep)
-    second = by_moments._finer(by_moments.Look((1, 1)), own)
+    groups = jaxgdp.dpsgd([30.0], [0.01], [10**7]).stacked()
+    curve = by_moments._curve(groups, 0, by_moments._reach(own, ()), 1e-3, (1, 1))
+    second = by_moments._finer(by_moments.Look((1, 1)), own, curve)
     assert second.finer == (2, times)
-    third = by_moments._finer(second, own)
-    assert third.finer == (8, times) and by_moments._finer(third, own) is None
+    third = by_moments._finer(second, own, curve)
+    assert third.finer == (8, times) and by_moments._finer(third, own, curve) is None
+
+
+def test_finer_curves_have_more_thresholds_where_the_last_one_did_not_tell(monkeypatch):
+    own = question({"epsilon": 1e-7})
+    monkeypatch.setattr(by_moments, "_located", lambda curve, asked: ())
+    assert by_moments._finer(by_moments.Look((1, 1)), own, None).finer == (2, 5)
 
 
 def test_epsilon_of_thousands_of_jumps_is_their_quantile_and_takes_seconds():
