@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -158,6 +159,13 @@ stop_gradient = _either(lambda a: a, jax.lax.stop_gradient)
 def einsum(subscripts: str, *operands: Any):
     """``einsum`` of the library that the operands belong to."""
     return (jnp if is_jax(*operands) else np).einsum(subscripts, *operands)
+
+
+def matmul(a: Any, b: Any):
+    """``a @ b``, which NumPy works out in one thread."""
+    if is_jax(a, b) or type(a) is Batched or type(b) is Batched:
+        return operator.matmul(a, b)
+    return batching.matmul(np.asarray(a), np.asarray(b))
 
 
 def by_table(a: Any, table: Any):

@@ -76,7 +76,7 @@ def sums_after(a: Float[Array, "components points"]) -> tuple[Array, int]:
     length = min(number, _ROW)
     rows = -(-number // length)
     padded = xp.pad(a, ((0, 0), (0, rows * length - number))).reshape(-1, rows, length)
-    inner = padded @ np.tril(np.ones((length, length)))
+    inner = xp.matmul(padded, np.tril(np.ones((length, length))))
     if rows == 1:
         return inner[:, 0, :number], length - 1
     later, additions = sums_after(inner[:, :, 0])

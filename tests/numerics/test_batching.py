@@ -275,3 +275,29 @@ def test_products_cut_for_one_thread_are_those_of_whole_matrices(monkeypatch, sh
     assert np.allclose(found, np.einsum("ij,jk->ik", a, b), rtol=1e-12, atol=0.0)
     for some in (slice(0, 1), slice(1, 4), slice(2, None)):
         assert np.array_equal(batching.in_one_thread(a[some], b), found[some])
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ((7,), (7,)),
+        ((20000,), (20000,)),
+        ((40, 300), (300,)),
+        ((9, 5, 3000), (3000,)),
+        ((3,), (3, 5000)),
+        ((3,), (2, 3, 5000)),
+        ((1, 64), (64, 2000)),
+        ((500, 64), (64, 1)),
+        ((700, 32), (32, 32)),
+        ((3, 700, 32), (32, 32)),
+        ((5, 400), (400, 300)),
+        ((2, 3), (3, 4)),
+    ],
+)
+def test_products_are_matrix_products(left, right):
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal(left), rng.standard_normal(right)
+    found, size = batching.matmul(a, b), np.abs(a) @ np.abs(b)
+    assert found.shape == (a @ b).shape
+    exact = a.astype(np.longdouble) @ b.astype(np.longdouble)
+    assert np.all(np.abs(found - exact) <= left[-1] * 2.0**-53 * size)

@@ -54,7 +54,7 @@ def block_sums(
     decay = xp.exp(-tilt * i * h)
     share = xp.expm1(i * h) / xp.expm1(block * h)
     masses = xp.irfft(spectrum, size).reshape(size // block, block)
-    return Blocks(masses @ decay, masses @ (decay * share))
+    return Blocks(xp.matmul(masses, decay), xp.matmul(masses, decay * share))
 
 
 def joined(
@@ -96,7 +96,7 @@ def tail_sums(
     decay = xp.exp(xp.maximum(log_ratio * np.maximum(lag, 0), -_DEEPEST))
     decay = xp.where(lag >= 0, decay, 0.0)
     rows = blocks.reshape(length // base, base)
-    inner = rows @ decay
+    inner = xp.matmul(rows, decay)
     if length == base:
         return inner[0]
     later = tail_sums(inner[:, 0], base * log_ratio, base)

@@ -78,7 +78,7 @@ def compose_blocks(
     if centre is not None:
         # (what the numbers of uses change is added as one, below)
         count, start = xp.stop_gradient(count), xp.stop_gradient(start)
-    log_power, angle = count @ log_phi.log_abs, count @ log_phi.arg
+    log_power, angle = (xp.matmul(count, part) for part in (log_phi.log_abs, log_phi.arg))
     if centre is not None:
         more, turned = uses_change(
             used, weights.log_total, log_phi.log_abs, log_phi.arg, centre, size
@@ -117,7 +117,7 @@ def _noise(
     size = 2 * (power.shape[-1] - 1)
     share = off * xp.exp(-log_phi.log_abs)
     most = xp.log(2.0 * xp.max(off, axis=-1))[:, None] - log_phi.log_abs
-    growth = count @ (xp.where(share <= 1.0, share, most) + log_phi.error)
+    growth = xp.matmul(count, xp.where(share <= 1.0, share, most) + log_phi.error)
     error = change_of_powers(power, log_power, growth) + SPECTRUM * UNIT * power
     # (of the transform back all numbers together are known)
     return root_of_squares(error, size) + all_outputs(size) * root_of_squares(power, size)

@@ -4,11 +4,13 @@ made once, moved to a device once.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from ...numerics import aligned
 from ...numerics.precision import with_float64
 from ...numerics.recent import Recent, Shared
 from ...numerics.shapes import Array, Float, Int
@@ -82,18 +84,27 @@ def transform_length(frequencies: int, vertices: int) -> int:
     return max(vertices, 2 * frequencies)
 
 
+@functools.cache
 def _discrete_gauss(
     number: int, nodes: int
 ) -> tuple[Float[Array, " nodes"], Float[Array, " nodes"]]:
     """Nodes and weights with Σ_{i<number} f(i) = Σ w·f(x), exact to degree 2·nodes − 1.
+
+    Eigenvalues of a symmetric matrix that has nothing but its side diagonals: plus and minus the
+    roots of those of one of half its size, so small that BLAS leaves it to one thread.
 
     Method: docs/method/frequencies.md#sparse
     """
     count = min(number, nodes)
     k = np.arange(1, count)
     side = 0.5 * k * np.sqrt((number**2 - k**2) / (4.0 * k * k - 1.0))
-    values, vectors = np.linalg.eigh(np.diag(side, 1) + np.diag(side, -1))
-    x, weight = values + 0.5 * (number - 1), number * vectors[0] ** 2
+    half = (np.diag(side, 1) + np.diag(side, -1))[::2, 1::2]
+    values, vectors = np.linalg.eigh(half @ half.T)
+    root, weight = np.sqrt(np.maximum(values, 0.0)), 0.5 * number * vectors[0] ** 2
+    odd = count % 2  # (then there is a node in the middle, which is its own mirror image)
+    root[:odd], weight[:odd] = 0.0, 2.0 * weight[:odd]
+    x = np.concatenate([-root[odd:][::-1], root]) + 0.5 * (number - 1)
+    weight = np.concatenate([weight[odd:][::-1], weight])
     return np.pad(x, (0, nodes - count)), np.pad(weight, (0, nodes - count))
 
 
@@ -112,7 +123,7 @@ def _probes(
     """
     middle, width = 0.5 * (edge[1:] + edge[:-1]), np.diff(edge)
     # (row by row: all of them are the largest arrays there are)
-    even, odd = (np.zeros((columns, len(width), len(distance))) for columns in (4, 2))
+    even, odd = (aligned.zeros((columns, len(width), len(distance))) for columns in (4, 2))
     for probe, at in enumerate(middle):
         inside = distance * width[probe] <= 2.0
         j = distance[inside]

@@ -128,7 +128,7 @@ def _compose(
         count = xp.append(count, steps.more)
     base = xp.sum(count * centre)
     # the labels' mean differs from the loss's: move the attack's window by as much
-    label_mean = xp.sum(count * (laws.attack_p.weight @ grid.offset + centre))
+    label_mean = xp.sum(count * (xp.matmul(laws.attack_p.weight, grid.offset) + centre))
     shift = xp.round(label_mean - loss_mean)
     tilts = xp.stack([plan.tilt, plan.tilt, plan.tilt - 1.0])
     shifts = xp.stack([xp.zeros(()), shift, shift])

@@ -61,22 +61,22 @@ def _sides(
 
 
 def right_or_left(
-    value_right: Float[Array, " vertices"],
-    value_left: Float[Array, " vertices"],
-    right: Bool[Array, ""],
-    sign: float,
+    value: Float[Array, " vertices"], right: Bool[Array, ""], sign: float
 ) -> tuple[Float[Array, " vertices"], Float[Array, " vertices"]]:
     """(log TPR, log β) from whichever of the two is summed without cancellation.
+
+    Args:
+        value: log TPR where ``right``, else log β.
+        right: which of them it is.
+        sign: of the certified side of TPR.
 
     Method: docs/method/tilting.md#tilt
     """
     # (moved by its own rounding towards the certified side: what is left to 1 may be as small as
     # that)
-    tpr_right = xp.minimum(value_right + sign * NEAR_ONE, 0.0)
-    beta_left = xp.minimum(value_left, 0.0)
-    log_tpr = xp.where(right, tpr_right, log1mexp(beta_left))
-    log_beta = xp.where(right, log1mexp(tpr_right), beta_left)
-    return log_tpr, log_beta
+    value = xp.minimum(value + xp.where(right, sign * NEAR_ONE, 0.0), 0.0)
+    other = log1mexp(value)
+    return xp.where(right, value, other), xp.where(right, other, value)
 
 
 def dominating_vertices(
@@ -109,8 +109,6 @@ def dominating_vertices(
 
     r, q_error = xp.exp(sides.right), c.roundoff + sides.q_error
     tpr = r * after(tail_sums(y_blocks, sides.right)) + xp.exp(width) * c.split + q_guard
-    log_tpr = c.log_total + q_error - (s - 1.0) * t + safe_log(tpr)
-    log_tpr = xp.logaddexp(log_tpr, safe_log(-xp.expm1(log_not_at_infinity)))
 
     # 1 − TPR from the left: everything up to t, and in block k the Q-mass left at its lower end
     left = tail_sums(y_blocks[::-1], sides.left)[::-1]
@@ -118,8 +116,11 @@ def dominating_vertices(
     # (plain − split is known to the rounding of plain)
     beta = xp.exp(sides.left) * before + (c.plain - c.split) - q_guard
     beta = beta - 2.0 * c.sums * xp.abs(c.plain)
-    log_beta = c.log_total - q_error + (1.0 - s) * t + safe_log(beta)
-    log_tpr, log_beta = right_or_left(log_tpr, log_beta, s >= 1.0, 1.0)
+    right = s >= 1.0
+    log_value = c.log_total + xp.where(right, q_error, -q_error) + (1.0 - s) * t
+    log_value = log_value + safe_log(xp.where(right, tpr, beta))
+    at_infinity = xp.where(right, safe_log(-xp.expm1(log_not_at_infinity)), -xp.inf)
+    log_tpr, log_beta = right_or_left(xp.logaddexp(log_value, at_infinity), right, 1.0)
     # (vertices so far apart that e^width is no double, or a rate that is no number, say nothing)
     silent = xp.isnan(log_alpha + log_tpr + log_beta) | (width > _WIDEST)
     log_alpha, log_beta = (xp.where(silent, -xp.inf, a) for a in (log_alpha, log_beta))
@@ -172,16 +173,16 @@ def attack_vertices(
     right = s >= 1.0
     used = used & xp.where(right, tpr > _MIN_SIGNAL_TO_GUARD * q_guard, True)
     tpr = tpr - q_guard
-    log_tpr = q_side.log_total - q_error - (s - 1.0) * t + safe_log(tpr)
-    log_tpr = xp.logaddexp(log_tpr, log_certain)
     left = tail_sums(q_side.plain[::-1], sides.left)[::-1]
     beta = xp.exp(sides.left) * xp.pad(left[:-1], (1, 0))
     clear = right | (beta > _MIN_SIGNAL_TO_GUARD * q_guard)
     beta = beta + q_guard
-    log_beta = q_side.log_total + q_error + (1.0 - s) * t + safe_log(beta)
+    log_value = q_side.log_total + xp.where(right, -q_error, q_error) + (1.0 - s) * t
+    log_value = log_value + safe_log(xp.where(right, tpr, beta))
     # (a test that hardly ever misses is as good as one that never does)
-    used = used & (clear | (log_beta < _NEGLIGIBLE_LOG_FNR))
-    log_tpr, log_beta = right_or_left(log_tpr, log_beta, right, -1.0)
+    used = used & (clear | (log_value < _NEGLIGIBLE_LOG_FNR))
+    log_value = xp.logaddexp(log_value, xp.where(right, log_certain, -xp.inf))
+    log_tpr, log_beta = right_or_left(log_value, right, -1.0)
     log_alpha = xp.minimum(log_alpha, 0.0)
     start = xp.where(plan.cut_low == 0.0, -0.1 * plan.spread - width, plan.cut_low)
     used = used & (loss >= start) & (loss < plan.cut_high)

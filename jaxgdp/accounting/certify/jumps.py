@@ -143,9 +143,11 @@ def _total(
 
 
 def _difference(parts: _Parts, count: Float[Array, " components"]) -> _Difference:
-    real, imaginary = count @ parts.log_ratio.log_abs, count @ parts.log_ratio.arg
-    log_power = count @ (parts.log_small.log_abs + xp.log(parts.total)[:, None])
-    angle = count @ parts.log_small.arg
+    real, imaginary = (
+        xp.matmul(count, part) for part in (parts.log_ratio.log_abs, parts.log_ratio.arg)
+    )
+    log_power = xp.matmul(count, parts.log_small.log_abs + xp.log(parts.total)[:, None])
+    angle = xp.matmul(count, parts.log_small.arg)
     # times e^{a + ib} − 1 = expm1(a)·cos b − 2·sin²(b/2) + i·e^a·sin b; where φ_small is next to
     # nothing e^a alone may overflow
     power, whole = xp.exp(log_power), xp.exp(xp.minimum(log_power + real, 0.0))
@@ -189,7 +191,9 @@ def _noise(
     divided = xp.sqrt(re * re + im * im) * (small_error + _QUOTIENT * UNIT)
     moved = (jump_error + divided) * (1.0 + 2.0 * small_error)
     least = xp.maximum(xp.sqrt((1.0 + re) ** 2 + im * im), 1e-100)
-    small, ratio = count @ small_error, count @ (moved / least + parts.log_ratio.error)
+    small, ratio = (
+        xp.matmul(count, of) for of in (small_error, moved / least + parts.log_ratio.error)
+    )
     known = (small < 0.5) & (ratio < 1.0)
     small, ratio = (growth_less_one(xp.where(known, growth, 0.0)) for growth in (small, ratio))
     error = more.size * (small + made) + more.whole * (1.0 + small) * ratio
@@ -207,7 +211,10 @@ def _largest_powers(
     whole: Float[Array, "components frequencies"],
 ) -> Float[Array, " frequencies"]:
     """Bound on |φ_small|^T + |φ|^T, of which each φ is off by such a share of itself."""
-    logs = more.log_power + count @ xp.log1p(small), more.log_whole + count @ xp.log1p(whole)
+    logs = (
+        more.log_power + xp.matmul(count, xp.log1p(small)),
+        more.log_whole + xp.matmul(count, xp.log1p(whole)),
+    )
     first, second = (xp.exp(xp.minimum(log, _LARGEST)) for log in logs)
     return first + second
 
@@ -244,7 +251,7 @@ def _coarser(
     each = max(1, mass.shape[-1] // _COARSE)
     cells = -(-mass.shape[-1] // each)
     rows = xp.pad(mass, ((0, 0), (0, cells * each - mass.shape[-1]))).reshape(-1, cells, each)
-    above = rows @ (np.arange(each) / each)
+    above = xp.matmul(rows, np.arange(each) / each)
     below = xp.sum(rows, axis=-1) - above
     return (
         xp.pad(below, ((0, 0), (0, 1))) + xp.pad(above, ((0, 0), (1, 0))),

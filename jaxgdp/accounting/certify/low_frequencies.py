@@ -320,7 +320,7 @@ def compose(
     w = weights.weight
     found = sums(w, t) if known is None else known
     log_phi = log_transform(-found.versine, -found.sine)
-    log_power, angle = count @ log_phi.log_abs, count @ log_phi.arg
+    log_power, angle = (xp.matmul(count, part) for part in (log_phi.log_abs, log_phi.arg))
     power = xp.exp(log_power)
     length = transform_length(found.versine.shape[-1], vertices)
     rounding = transform.rounding(found.versine.shape[-1], length)
@@ -389,7 +389,7 @@ def _noise(
     )
     single = single if off is None else single + off
     made = SPECTRUM * UNIT + NODE_SUMS
-    growth = count @ (xp.log1p(single * xp.exp(-log_phi.log_abs)) + log_phi.error)
+    growth = xp.matmul(count, xp.log1p(single * xp.exp(-log_phi.log_abs)) + log_phi.error)
     error = change_of_powers(power, log_power, growth) + power * made
     # (of the transform back all numbers together are known)
     return root_of_squares(error, t.size) + rounding * UNIT * root_of_squares(power, t.size)

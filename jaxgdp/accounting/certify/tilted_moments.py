@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...numerics import namespace as xp
 from ...numerics.errors import EXP, UNIT
 from ...numerics.shapes import Array, Float
 from .discrete_pairs import DiscretePair
@@ -166,21 +167,24 @@ def _near(pair: DiscretePair, tilt: Float[Array, " tilts"]) -> _Single:
     less_one = np.sum(more, axis=-1) - tilt * np.sum(growth) - pair.p_minus + tilt * beyond
     moment = np.maximum(1.0 + less_one, 1e-300)
     shape = np.sign(loss) * error
-    size = more @ shape + tilt * EXP * (more @ loss) + tilt * np.sum(growth * shape)
-    slope = more @ pair.loss_error + np.sum((p + np.abs(growth) + p) * pair.loss_error)
+    size = (
+        xp.matmul(more, shape) + tilt * EXP * xp.matmul(more, loss) + tilt * np.sum(growth * shape)
+    )
+    slope = xp.matmul(more, pair.loss_error) + np.sum((p + np.abs(growth) + p) * pair.loss_error)
     log_error = (size + 2.0 * tilt * slope) / moment
     # (ℓ − (e^ℓ − 1) is known to units of ℓ, which is what errors are counted in)
-    mean = (more @ loss + np.sum(p * loss - growth) + beyond) / moment
+    mean = (xp.matmul(more, loss) + np.sum(p * loss - growth) + beyond) / moment
     weight = more + p
     centred = np.abs(loss - mean[:, None])
     square = weight * centred * centred
     variance = np.sum(square, axis=-1) / moment
     third = np.sum(square * centred, axis=-1) / moment
     width = np.abs(loss) * error
-    by_mass = weight @ width + tilt * EXP * (weight @ (loss * loss))
-    by_place = weight @ pair.loss_error + tilt * (weight @ (np.abs(loss) * pair.loss_error))
+    by_mass = xp.matmul(weight, width) + tilt * EXP * xp.matmul(weight, loss * loss)
+    by_place = xp.matmul(weight, pair.loss_error)
+    by_place += tilt * xp.matmul(weight, np.abs(loss) * pair.loss_error)
     mean_error = (by_mass + by_place) / moment + np.abs(mean) * log_error
-    relative = square @ error + tilt * EXP * (square @ np.abs(loss))
+    relative = xp.matmul(square, error) + tilt * EXP * xp.matmul(square, np.abs(loss))
     relative = relative / (moment * variance) + 2.0 * mean_error / np.sqrt(variance)
     return _Single(np.log1p(less_one), mean, variance, third, log_error, mean_error, relative)
 
@@ -201,7 +205,8 @@ def _far(pair: DiscretePair, tilt: Float[Array, " tilts"]) -> _Single:
     square = weight * centred * centred
     variance = np.sum(square, axis=-1)
     log_error = np.sum(weight * each, axis=-1)
-    mean_error = np.sum(weight * centred * each, axis=-1) + weight @ pair.loss_error
+    mean_error = np.sum(weight * centred * each, axis=-1)
+    mean_error += xp.matmul(weight, pair.loss_error)
     relative = np.sum(square * each, axis=-1) / variance + 2.0 * mean_error / np.sqrt(variance)
     third = np.sum(square * centred, axis=-1)
     return _Single(

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ...numerics.aligned import aligned
 from ...numerics.recent import Shared
 from ...numerics.shapes import Array, Float, Int
 
@@ -88,7 +89,7 @@ def _table(
 
     def in_slabs(a: np.ndarray) -> np.ndarray:
         a = a[turn] if known else a
-        return np.ascontiguousarray(np.moveaxis(a.reshape(shape), 2, 0))
+        return aligned(np.moveaxis(a.reshape(shape), 2, 0))
 
     return in_slabs(2.0 * sine * np.cos(half)), in_slabs(2.0 * sine * sine)
 
@@ -100,6 +101,6 @@ def at_nodes(
 
     def both():
         angle = 2.0 * np.pi / size * node[:, None] * np.arange(frequencies)
-        return np.cos(angle), np.sin(angle)
+        return aligned(np.cos(angle)), aligned(np.sin(angle))
 
     return _SHARED.pair(("nodes", size, frequencies, node.tobytes()), both)

@@ -224,7 +224,7 @@ class _Law:
         near = np.isfinite(less_one) & (less_one > -0.5)
         found = np.empty((3, len(s)))
         moment = 1.0 + less_one
-        mean = (more @ self.loss + self.mean + self.beyond) / moment
+        mean = (xp.matmul(more, self.loss) + self.mean + self.beyond) / moment
         square = np.sum((more + self.p) * (self.loss - mean[:, None]) ** 2, axis=-1)
         found[:] = np.log1p(less_one), mean, square / moment
         if not np.all(near):
@@ -236,7 +236,7 @@ class _Law:
         top = np.max(exponent, axis=-1)
         weight = np.exp(exponent - top[:, None])
         total = np.sum(weight, axis=-1)
-        mean = weight @ self.loss / total
+        mean = xp.matmul(weight, self.loss) / total
         square = np.sum(weight * (self.loss - mean[:, None]) ** 2, axis=-1) / total
         return top + np.log(total), mean, square
 

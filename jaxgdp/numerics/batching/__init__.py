@@ -14,7 +14,7 @@ from . import (
     products,
     rules,  # noqa: F401 (registers what NumPy's functions do with rows)
 )
-from .products import in_one_thread
+from .products import in_one_thread, matmul
 from .rows import RULES, Batched, Unbatchable, by_rule, elementwise, implements, take, updated
 from .running import assign, chosen, here, inside, mapped, of_last_axis, run
 
@@ -31,6 +31,7 @@ __all__ = [
     "in_one_thread",
     "inside",
     "mapped",
+    "matmul",
     "of_last_axis",
     "products",
     "run",

@@ -4,10 +4,13 @@ that a row has the same bits beside whichever others."""
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 
 ONE_THREAD = 2**18  # products of numbers in a product of matrices that BLAS leaves to one thread
+_OF_VECTOR = 9216  # … and in one of a matrix and a vector
+_FEWEST = 4  # rows of a part of a product of matrices
 # rows of the left matrix in each of them: BLAS sums what a row has in another order beside fewer
 # rows or more, so it never gets others
 ROWS = 12
@@ -38,3 +41,34 @@ def in_whole_parts(a: np.ndarray) -> np.ndarray:
     if not lacking:
         return a
     return np.concatenate([a, np.zeros((lacking, *a.shape[1:]), a.dtype)])
+
+
+def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """``a @ b`` in one thread: beside that BLAS has others where numbers are many, and each goes on
+    at full speed for longer than most products take, in case of another one.
+    """
+    if a.ndim == 1 or b.ndim == 1:
+        few = max(_numbers(a), _numbers(b)) <= _OF_VECTOR
+        return a @ b if few else np.einsum(_sum_of_products(a.ndim, b.ndim), a, b)
+    (height, inner), width = a.shape[-2:], b.shape[-1]
+    if min(height, width) == 1:
+        few = max(_numbers(a), _numbers(b)) <= _OF_VECTOR
+    else:
+        few = height * inner * width <= ONE_THREAD
+    rows = ONE_THREAD // max(inner * width, 1)
+    if few or rows < _FEWEST or min(height, width) == 1:
+        return a @ b if few else np.einsum("...ij,...jk->...ik", a, b)
+    parts = np.array_split(np.arange(height), -(-height // rows))
+    return np.concatenate([a[..., part[0] : part[-1] + 1, :] @ b for part in parts], axis=-2)
+
+
+def _numbers(a: np.ndarray) -> int:
+    """Numbers in a vector, or in one matrix of several."""
+    return math.prod(a.shape[-2:])
+
+
+def _sum_of_products(left: int, right: int) -> str:
+    """What ``a @ b`` is where one of them has a single axis, from the numbers of axes of both."""
+    if left == right == 1:
+        return "i,i->"
+    return "...i,i->..." if right == 1 else "i,...ij->...j"

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .products import in_one_thread
+from .products import in_one_thread, matmul
 
 # what NumPy's functions do with rows, each as if it were called for every row
 RULES: dict[Callable, Callable] = {}
@@ -241,7 +241,7 @@ def product(a: Any, b: Any) -> Batched:
     right = lifted(b, depth, np.ndim(b))
     left = left[..., None, :] if alone[0] else left
     right = right[..., None] if alone[1] else right
-    found = np.matmul(left, right)
+    found = matmul(left, right)
     found = found[..., 0] if alone[1] else found
     return Batched(
         found[..., 0] if alone == (True, True) else found[..., 0, :] if alone[0] else found, depth

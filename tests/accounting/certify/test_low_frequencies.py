@@ -14,7 +14,7 @@ from jaxgdp.accounting.steer.lattice_choice import choose
 from jaxgdp.numerics import batching
 
 
-@pytest.mark.parametrize("number", [1, 2, 16, 33, 1024, 65536])
+@pytest.mark.parametrize("number", [1, 2, 16, 31, 33, 1024, 65536])
 def test_sums_over_a_block(number):
     x, weight = frequency_tables._discrete_gauss(number, frequency_tables.NODES)
     i = np.arange(number)

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri
 
 from ....mechanisms.random_allocation import dyadic_sum
+from ....numerics import namespace as xp
 from ....numerics.shapes import Array, Float
 
 # −log of the probability that a record is never sampled, up to which this serves: its inverse, and
@@ -116,8 +117,8 @@ class _Body(NamedTuple):
 
         def body(jumps: float) -> tuple[float, float]:
             w = np.where(above >= min(jumps / run.steps, 0.4), _W, 0.0)
-            mean = float(w @ x) / float(w.sum())
-            return mean, float(w @ (x - mean) ** 2) / float(w.sum())
+            mean = float(xp.matmul(w, x)) / float(w.sum())
+            return mean, float(xp.matmul(w, (x - mean) ** 2)) / float(w.sum())
 
         z = float(np.interp(-_LEAST / run.steps, log_ndtr(_Z), _Z))
         return cls(*body(0.1), body(10.0)[1], float(run.log_ratio(np.array(z))))
