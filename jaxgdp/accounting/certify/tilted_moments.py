@@ -22,6 +22,7 @@ from .discrete_pairs import DiscretePair
 _OVERFLOW = 600.0  # log of a moment beyond which it is so large that nothing cancels in it
 _SMALL = -0.7  # log of a moment below which 1 less what it lacks would cancel
 _AT_ONCE = 2**19  # numbers in an array
+_LEAST = -600.0  # log of a mass down to which, and minus an exponent to which, products are doubles
 
 
 class Parts(NamedTuple):
@@ -154,15 +155,28 @@ def _outcomes(pair: DiscretePair) -> _Outcomes:
     return _Outcomes(p, growth, error)
 
 
+def growth_of(
+    log_p: Float[Array, " outcomes"],
+    p: Float[Array, " outcomes"],
+    exponent: Float[Array, "tilts outcomes"],
+) -> Float[Array, "tilts outcomes"]:
+    """p·(e^x − 1) at exponents x: a product where no factor leaves the range of doubles, else a
+    difference where that has all its digits.
+    """
+    faint = (log_p < _LEAST) & (log_p > -np.inf)
+    if not np.any(faint) and np.max(exponent, initial=0.0) < -_LEAST:
+        return p * np.expm1(exponent)
+    small = np.abs(exponent) < 1.0
+    return np.where(
+        small, p * np.expm1(np.where(small, exponent, 0.0)), np.exp(log_p + exponent) - p
+    )
+
+
 def _near(pair: DiscretePair, tilt: Float[Array, " tilts"]) -> _Single:
     """Where no weight overflows: all sums are of p·(e^{sℓ} − 1)."""
     loss, s = pair.loss, tilt[:, None]
     p, growth, error = _outcomes(pair)
-    exponent = s * loss
-    small = np.abs(exponent) < 1.0
-    more = np.where(
-        small, p * np.expm1(np.where(small, exponent, 0.0)), np.exp(pair.log_p + exponent) - p
-    )
+    more = growth_of(pair.log_p, p, s * loss)
     beyond = pair.p_minus - pair.q_plus
     less_one = np.sum(more, axis=-1) - tilt * np.sum(growth) - pair.p_minus + tilt * beyond
     moment = np.maximum(1.0 + less_one, 1e-300)

@@ -18,7 +18,7 @@ from ..certify import closed_forms
 from ..certify.counted_jumps import MOST_JUMPS, MOST_LOCATED, Jumps, SampledRun
 from ..certify.discrete_pairs import DiscretePair
 from ..certify.normal_curve import Thresholds
-from ..certify.tilted_moments import Parts
+from ..certify.tilted_moments import Parts, growth_of
 from .cumulants import composed, quadrature
 
 _AT_ONCE = 2**19  # numbers in an array
@@ -217,9 +217,7 @@ class _Law:
     def at(self, s: Array) -> Array:
         """Log moment, mean and variance, shape (3, tilts)."""
         exponent = s[:, None] * self.loss
-        mass = np.exp(self.log_p + exponent)
-        small = np.abs(exponent) < 1.0
-        more = np.where(small, self.p * np.expm1(np.clip(exponent, -1.0, 1.0)), mass - self.p)
+        more = growth_of(self.log_p, self.p, exponent)
         less_one = np.sum(more, axis=-1) - s * self.growth - self.p_minus + s * self.beyond
         near = np.isfinite(less_one) & (less_one > -0.5)
         found = np.empty((3, len(s)))

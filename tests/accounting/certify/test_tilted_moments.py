@@ -6,7 +6,7 @@ from mpmath import mp, mpf
 
 import jaxgdp
 from jaxgdp.accounting.certify.discrete_pairs import coarsened_pair, dominating_pair
-from jaxgdp.accounting.certify.tilted_moments import Parts, tilted_sum
+from jaxgdp.accounting.certify.tilted_moments import Parts, growth_of, tilted_sum
 from jaxgdp.accounting.steer.limit_plan import loss_points
 
 
@@ -63,3 +63,22 @@ def test_many_steps_of_hardly_any_noise_are_told_apart():
     for p in (0.7, 1.0 - 1e-12):
         found = jaxgdp.measure(jaxgdp.dpsgd(2e-5, p, 10**7), "advantage")
         assert found.advantage.lower > 1.0 - 1e-9 and found.status["advantage"] == 0
+
+
+@pytest.mark.parametrize("least", [-50.0, -599.0, -740.0])
+@pytest.mark.parametrize("size", [1e-9, 1.0, 200.0, 700.0])
+def test_growth_has_all_its_digits(least, size):
+    """Masses next to the least doubles, none at all, and exponents that overflow alone."""
+    rng = np.random.default_rng(0)
+    log_p = np.append(rng.uniform(least, 0.0, 60), -np.inf)
+    exponent = np.minimum(rng.uniform(-size, size, (4, 61)), 600.0 - log_p)
+    with np.errstate(all="ignore"):
+        p = np.exp(log_p)
+        found = growth_of(log_p, p, exponent)
+    for (_, j), value, x in zip(np.ndindex(found.shape), found.flat, exponent.flat, strict=True):
+        mass = mp.exp(mpf(float(log_p[j]))) if p[j] > 0.0 or log_p[j] > -np.inf else mpf(0)
+        exact, units = mass * mp.expm1(mpf(float(x))), 8.0 + abs(log_p[j]) + abs(x)
+        if log_p[j] == -np.inf:
+            assert value == 0.0
+        else:
+            assert abs(value - float(exact)) <= 2.3e-16 * units * abs(float(exact)) + 1e-307
