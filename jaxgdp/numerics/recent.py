@@ -26,12 +26,19 @@ class Recent:
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """The pytree under ``key``, made where it is missing; the same one for all threads."""
+    def get(self, key: Hashable, make: Callable[[], Any], room: int = 0) -> Any:
+        """The pytree under ``key``, made where it is missing; the same one for all threads.
+
+        Args:
+            key: of the pytree.
+            make: makes it.
+            room: bytes that it takes, about, for which others are forgotten before it is made.
+        """
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
+        self.shrink(self.most - room)
         made = make()
         with self._lock:
             if key not in self._kept:

@@ -33,6 +33,16 @@ def test_latest_stays_however_large():
     assert number(kept, 1) == 1
 
 
+def test_others_are_forgotten_before_what_takes_their_room_is_made():
+    kept, seen = Recent(208), []
+    for key in (1, 2):
+        kept.get(key, lambda: np.zeros(12))
+    kept.get(3, lambda: seen.append(list(kept._kept)) or np.zeros(12), room=96)
+    kept.get(4, lambda: seen.append(list(kept._kept)) or np.zeros(50), room=400)
+    assert seen == [[2], []]
+    assert list(kept._kept) == [4]
+
+
 def test_shared_arrays_count_once():
     kept, shared = Recent(208), np.zeros(25)
     kept.get(1, lambda: shared)

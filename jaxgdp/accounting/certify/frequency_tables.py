@@ -13,13 +13,14 @@ import numpy as np
 from ...numerics import aligned
 from ...numerics.precision import with_float64
 from ...numerics.recent import Recent, Shared
-from ...numerics.shapes import Array, Float, Int
+from ...numerics.shapes import Array, Bool, Float, Int
 from . import trig_tables
 
 # intervals on which dropped frequencies are bounded, up to the scale of one step and again beyond
 # it
 _PROBES = 24
 _HUGE = 1e300
+_COLUMNS = 4  # columns that bound |φ| on each of them
 NODES = 32  # nodes of the sums over one block
 _SMALL = 2**21  # entries of tables that are moved to a device
 _MADE = Recent(2**27)  # tables for the next bucket, on the host …
@@ -41,10 +42,12 @@ class Tables(NamedTuple):
             between vertices.
         right, left: indices of the points at each distance above and below the centre, n where
             there is none, shape (D,); at the end, that of the centre itself.
+        distance: those distances, in lattice points, without that of the centre.
         sine, versine: sin θ and 1 − cos θ with θ = 2π·distance·k/N, octave by octave, as
             ``trig_tables.at_points`` gives them; see :func:`on_device`.
-        even, odd: columns that bound |φ| on each probed interval, shapes (4, probes, D), (2,
-            probes, D); see ``_probes``.
+        even, odd: columns that bound |φ| on each probed interval, shapes (2, probes, D); see
+            ``_probes``.
+        inside: how many distances are near enough for them on each interval, beside the centre.
         probe_width: widths of the intervals, in radians per lattice point.
         core: 1 at points with neighbours at distance one on both sides, shape (n,).
         beyond: 1/(2·sin(θ/2)) at the lower ends of the intervals beyond the scale of one step, else
@@ -63,10 +66,12 @@ class Tables(NamedTuple):
     inner: Float[Array, ""] | float
     right: Int[Array, " distances"]
     left: Int[Array, " distances"]
+    distance: Float[Array, " distances_but_0"]
     sine: trig_tables.Octaves
     versine: trig_tables.Octaves
     even: Float[Array, "columns probes distances"]
     odd: Float[Array, "columns probes distances"]
+    inside: Int[Array, " probes"]
     probe_width: Float[Array, " probes"]
     core: Float[Array, " points"]
     beyond: Float[Array, " probes"]
@@ -116,23 +121,27 @@ def _probes(
 
     On an interval of width Δ about m, with A the points where |offset|·Δ ≤ 2,
     |φ(θ)| ≤ |φ_A(m) + (θ − m)·φ_A'(m)| + Δ²/8·E_A offset² + (mass outside A).
-    The even columns are cos, offset·sin, 1 and offset², the odd ones sin and offset·cos, all
-    restricted to A.
+    The even columns are cos and offset·sin, the odd ones sin and offset·cos, all restricted to A.
 
     Method: docs/method/frequencies.md#sparse
     """
     middle, width = 0.5 * (edge[1:] + edge[:-1]), np.diff(edge)
     # (row by row: all of them are the largest arrays there are)
-    even, odd = (aligned.zeros((columns, len(width), len(distance))) for columns in (4, 2))
+    even, odd = (aligned.zeros((2, len(width), len(distance))) for _ in range(2))
     for probe, at in enumerate(middle):
-        inside = distance * width[probe] <= 2.0
+        inside = _inside(distance, width[probe])
         j = distance[inside]
         cos, sin = np.cos(at * j), np.sin(at * j)
-        for column, of_even in enumerate((cos, j * sin, 1.0, j * j)):
+        for column, of_even in enumerate((cos, j * sin)):
             even[column, probe, inside] = of_even
         for column, of_odd in enumerate((sin, j * cos)):
             odd[column, probe, inside] = of_odd
     return even, odd
+
+
+def _inside(distance: Float[Array, " distances"], width: float) -> Bool[Array, " distances"]:
+    """Distances that are in A on an interval of a width, see :func:`_probes`."""
+    return distance * width <= 2.0
 
 
 def _octaves(octaves: int, edge: Float[Array, " edges"]) -> Float[Array, "octaves probes"]:
@@ -146,7 +155,9 @@ def _octaves(octaves: int, edge: Float[Array, " edges"]) -> Float[Array, "octave
 def tables(size: int, frequencies: int, vertices: int, base: int, below: int, above: int) -> Tables:
     """Tables of a lattice of ``size`` points: ``base`` an octave, so many octaves on each side."""
     key = (size, frequencies, vertices, base, below, above)
-    return _MADE.get(key, lambda: _tables(*key))
+    columns = 2 * frequencies + 2 * _PROBES * _COLUMNS
+    room = 8 * (base * (max(below, above) + 2) * columns + 2 * NODES * frequencies)
+    return _MADE.get(key, lambda: _tables(*key), room)
 
 
 def make_room() -> None:
@@ -177,6 +188,7 @@ def _tables(
     # (they are the same for a step and for its mirror image, as sines are)
     key = size, frequencies, base, max(below, above)
     even, odd = _SHARED.pair(key, lambda: _probes(distance, edge))
+    inside = np.array([np.sum(_inside(distance[:-1], width)) for width in np.diff(edge)])
     octaves = _octaves(below, edge), _octaves(above, edge)
     beyond = np.append(np.full(_PROBES, _HUGE), 0.5 / np.sin(0.5 * edge[_PROBES:-1]))
     inner = size // transform_length(frequencies, vertices)
@@ -185,8 +197,8 @@ def _tables(
     cos, sin = trig_tables.at_nodes(size, frequencies, node)
     block, whole = float(size // vertices), float(size)
     made = Tables(
-        offset, whole, block, float(inner), to_right, to_left, sine, versine,
-        even, odd, np.diff(edge), core, beyond, edge, *octaves, node, weight, cos, sin,
+        offset, whole, block, float(inner), to_right, to_left, distance[:-1], sine, versine,
+        even, odd, inside, np.diff(edge), core, beyond, edge, *octaves, node, weight, cos, sin,
     )  # fmt: skip
     return jax.tree.map(np.asarray, made)
 

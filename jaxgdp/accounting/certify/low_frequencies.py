@@ -259,19 +259,41 @@ def _log_dropped(
     Method: docs/method/frequencies.md#sparse
     """
     even, odd = folded
-    cos, moment_sin, mass, square = (xp.by_table(even, column.T) for column in t.even)
+    cos, moment_sin = (xp.by_table(even, column.T) for column in t.even)
     sin, moment_cos = (xp.by_table(odd, column.T) for column in t.odd)
     half = 0.5 * t.probe_width
     # φ = cos − i·sin, φ' = −moment_sin − i·moment_cos
     cross = xp.abs(-cos * moment_sin + sin * moment_cos)
     slope = moment_sin**2 + moment_cos**2
     middle = xp.sqrt(cos**2 + sin**2 + 2.0 * half * cross + half**2 * slope)
-    probed = middle + 0.5 * half**2 * square + (1.0 - mass)
+    outside, square = _by_distance(even, t)
+    probed = middle + 0.5 * half**2 * square + outside
     inner = w * t.core
     variation = xp.sum(xp.abs(xp.diff(inner, axis=-1, prepend=0.0, append=0.0)), axis=-1)
     smooth = variation[:, None] * t.beyond + 1.0 - xp.sum(inner, axis=-1)[:, None]
     bound = xp.minimum(xp.minimum(probed, smooth) + DROPPED, 1.0)
     return xp.log(_by_octaves(w, t, probed, bound))
+
+
+def _by_distance(
+    even: Float[Array, "components distances"], t: Tables
+) -> tuple[Float[Array, "components probes"], Float[Array, "components probes"]]:
+    """The mass that is too far for Taylor about each probe, and Σ distance²·mass of the rest, both
+    with their rounding.
+
+    Method: docs/method/frequencies.md#sparse
+    """
+    # (the centre, which comes last, is never too far, and its distance is 0)
+    apart = even[:, :-1]
+    square = xp.cumsum(apart * (t.distance * t.distance), axis=-1)
+    beyond = xp.cumsum(apart[:, ::-1], axis=-1)[:, ::-1]
+    none = xp.zeros_like(even[:, :1])
+    room = 1.0 + (even.shape[-1] + 4.0) * UNIT
+    of_probes = lambda sums: room * sums[:, t.inside]
+    return (
+        of_probes(xp.concatenate([beyond, none], axis=-1)),
+        of_probes(xp.concatenate([none, square], axis=-1)),
+    )
 
 
 def _by_octaves(

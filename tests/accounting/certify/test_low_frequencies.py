@@ -1,6 +1,10 @@
 """Low-frequency composition against sums and transforms written out in full."""
 
+import math
+from fractions import Fraction
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from by_day import every_value
@@ -82,6 +86,24 @@ def test_bound_about_each_probe_is_at_least_the_transform_there(seed):
             angle = np.linspace(edge[probe], edge[probe + 1], 17)
             true = np.max(np.abs(np.exp(-1j * angle[:, None] * offset) @ row))
             assert true <= np.exp(bound) * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("library", [np, jnp])
+def test_sums_by_distance_are_at_least_the_exact_ones(library):
+    table = frequency_tables.tables(2**20, 64, 512, 320, 3, 12)
+    offset = np.asarray(table.offset)
+    row = np.gradient(offset) * np.exp(-np.abs(offset) / 3e3) / (1.0 + np.abs(offset))
+    folded = low_frequencies.fold(row[None] / row.sum(), table)
+    apart, distance = folded.even[0, :-1], np.asarray(table.distance)
+    with jax.enable_x64(True):
+        outside, square = low_frequencies._by_distance(library.asarray(folded.even), table)
+    for probe, (far, near) in enumerate(zip(outside[0], square[0], strict=True)):
+        inside = distance * table.probe_width[probe] <= 2.0
+        pairs = zip(apart[inside], distance[inside], strict=True)
+        near_exact = sum((Fraction(m) * Fraction(d) ** 2 for m, d in pairs), Fraction(0))
+        exact = math.fsum(apart[~inside]), near_exact
+        assert exact[0] <= float(far) <= exact[0] * (1.0 + 1e-11)
+        assert float(exact[1]) <= float(near) <= float(exact[1]) * (1.0 + 1e-11)
 
 
 def test_steps_that_nearly_always_show_nothing_have_small_dropped_frequencies():
