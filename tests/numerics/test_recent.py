@@ -146,3 +146,14 @@ def test_shrink_forgets_the_least_recently_used_until_enough_is_free():
     recent.shrink(0)
     recent.get("a", make("a"))
     assert made == ["a", "b", "c", "b", "a"]
+
+
+def test_large_tables_of_a_step_and_of_its_mirror_image_stay_together():
+    """Both take more than half of what is kept."""
+    key = 2**21, 8192, 2048, 48
+    one, other = (frequency_tables.tables(*key, *octaves) for octaves in ((3, 15), (15, 3)))
+    assert sum(a.nbytes for a in one.sine + one.versine) > frequency_tables._MADE.most / 2
+    for octaves, kept in (((3, 15), one), ((15, 3), other), ((3, 15), one)):
+        assert frequency_tables.tables(*key, *octaves) is kept
+    assert all(a is b for a, b in zip(one.sine, other.sine, strict=True))
+    assert np.min(one.offset) == -768.0 and np.min(other.offset) < -1e6

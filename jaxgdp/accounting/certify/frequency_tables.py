@@ -154,10 +154,11 @@ def _octaves(octaves: int, edge: Float[Array, " edges"]) -> Float[Array, "octave
 
 def tables(size: int, frequencies: int, vertices: int, base: int, below: int, above: int) -> Tables:
     """Tables of a lattice of ``size`` points: ``base`` an octave, so many octaves on each side."""
-    key = (size, frequencies, vertices, base, below, above)
+    short, long = sorted((below, above))
+    key = (size, frequencies, vertices, base, short, long)
     columns = 2 * frequencies + 2 * _PROBES * _COLUMNS
-    room = 8 * (base * (max(below, above) + 2) * columns + 2 * NODES * frequencies)
-    return _MADE.get(key, lambda: _tables(*key), room)
+    room = 8 * (base * (long + 2) * columns + 2 * NODES * frequencies)
+    return _MADE.get(key, lambda: _both(*key), room)[below > above]
 
 
 def make_room() -> None:
@@ -165,6 +166,18 @@ def make_room() -> None:
     them again.
     """
     _MADE.shrink(_FEW)
+
+
+def _both(
+    size: int, frequencies: int, vertices: int, base: int, short: int, long: int
+) -> tuple[Tables, Tables]:
+    """Tables of a step and of its mirror image, which have all large ones in common: forgotten one
+    by one, each would be made again for the other.
+    """
+    one = _tables(size, frequencies, vertices, base, short, long)
+    if short == long:
+        return one, one
+    return one, _tables(size, frequencies, vertices, base, long, short)
 
 
 def _tables(
