@@ -36,7 +36,7 @@ def narrow_what_is_wide(groups: Groups, question: Question, found: Answer) -> No
                 by_jumps.narrow(groups, row, own, found.results)
             if not seldom[row]:
                 by_share.narrow(groups, row, own, found.results)
-            elif not little[row]:
+            if not little[row]:
                 by_share.narrow_further(groups, row, own, found.results)
             by_moments.narrow(groups, row, own, found.results)
             by_share.narrow_at_last(groups, row, own, found.results)

@@ -56,3 +56,28 @@ def test_work_is_bounded_for_tiny_deltas_of_rare_steps(setting, epsilon, adjacen
     assert time.thread_time() - started < 12.0
     assert found.lower <= bounds[1] and bounds[0] <= found.upper
     assert found.width <= 1e-2 * found.upper
+
+
+@pytest.mark.parametrize(
+    ("setting", "epsilon", "bounds"),
+    [
+        # (brackets of lattices, a second method, which are .7 and .9 % wide)
+        (
+            (1.9122351379993892, 2.6113547822675904e-4, 313),
+            0.19518007574910365,
+            (4.487e-39, 4.526e-39),
+        ),
+        (
+            (0.8245477252859529, 2.4350113972784951e-4, 2000),
+            2.8263166180876342,
+            (4.223e-19, 4.253e-19),
+        ),
+    ],
+)
+def test_small_deltas_that_lattices_leave_wide_are_looked_at_again(setting, epsilon, bounds):
+    found = jaxgdp.measure(
+        jaxgdp.dpsgd(*setting), "delta", epsilon=epsilon, adjacency="remove", executor="eager"
+    )
+    lower, upper = found["delta"]
+    assert found.status["delta"] == 0 and upper <= 1.001 * lower
+    assert bounds[0] <= upper and lower <= bounds[1]
