@@ -57,9 +57,20 @@ def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         few = height * inner * width <= ONE_THREAD
     rows = ONE_THREAD // max(inner * width, 1)
     if few or rows < _FEWEST or min(height, width) == 1:
-        return a @ b if few else np.einsum("...ij,...jk->...ik", a, b)
+        return a @ b if few else _by_sums(a, b)
     parts = np.array_split(np.arange(height), -(-height // rows))
     return np.concatenate([a[..., part[0] : part[-1] + 1, :] @ b for part in parts], axis=-2)
+
+
+def _by_sums(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """``a @ b`` of two axes without BLAS; two vectors have the bits that they have alone."""
+    if a.shape[-2] == b.shape[-1] == 1:
+        rows = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        pairs = (np.broadcast_to(x, rows + x.shape[-2:]) for x in (a, b))
+        left, right = (np.ascontiguousarray(x).reshape(-1, a.shape[-1]) for x in pairs)
+        sums = [np.einsum("i,i->", *pair) for pair in zip(left, right, strict=True)]
+        return np.array(sums, float).reshape(*rows, 1, 1)
+    return np.einsum("...ij,...jk->...ik", a, b)
 
 
 def _numbers(a: np.ndarray) -> int:
