@@ -231,15 +231,33 @@ def cond(condition: Any, yes: Callable, no: Callable, *operands: Any):
 def fori_loop(first: int, after: int, body: Callable, state: Any, done: Callable | None = None):
     """``state = body(i, state)`` for whole numbers from ``first`` up to ``after``.
 
-    ``done(state)`` is True where nothing changes any more; a loop that is run step by step ends
-    when it is True everywhere."""
+    ``done(state)`` is True where nothing changes any more: the loop ends when it is True
+    everywhere, and has no derivative from outputs to inputs then."""
     if tree_is_jax(state):
-        return jax.lax.fori_loop(first, after, body, state)
+        if done is None:
+            return jax.lax.fori_loop(first, after, body, state)
+        return _jax_loop_until(first, after, body, state, done)
     for i in range(first, after):
         state = body(i, state)
         if done is not None and np.all(getattr(finished := done(state), "value", finished)):
             break
     return state
+
+
+def _jax_loop_until(first: int, after: int, body: Callable, state: Any, done: Callable) -> Any:
+    """The loop of :func:`fori_loop` that ends when it is done everywhere."""
+
+    def more(carried: tuple) -> Any:
+        return (carried[0] < after) & ~jnp.all(done(carried[1]))
+
+    def step(carried: tuple) -> tuple:
+        i, now = carried
+        return i + 1, body(i, now)
+
+    # (as a body leaves its types, from the first round on)
+    types = jax.eval_shape(functools.partial(body, first), state)
+    state = jax.tree.map(lambda a, after: jnp.asarray(a, after.dtype), state, types)
+    return jax.lax.while_loop(more, step, (jnp.asarray(first), state))[1]
 
 
 def vmap(function: Callable):

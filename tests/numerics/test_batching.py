@@ -309,3 +309,17 @@ def test_products_are_matrix_products(left, right):
         together = batching.mapped(xp.matmul, (a[:number], b[:number]), 100)
         for row, one in zip(together, zip(a, b, strict=True), strict=False):
             assert np.array_equal(row, batching.matmul(*one))
+
+
+@pytest.mark.parametrize("array", [np.asarray, jnp.asarray], ids=["NumPy", "JAX"])
+@pytest.mark.parametrize(("rounds", "expected"), [(50, 3), (2, 2), (0, 0)])
+def test_loop_ends_when_it_is_done_everywhere(array, rounds, expected):
+    start = array(np.array([0.0, 1.0]))
+    found = xp.fori_loop(0, rounds, lambda i, x: x + 1.0, start, lambda x: x >= 3.0)
+    np.testing.assert_array_equal(found, [expected, expected + 1.0])
+
+
+def test_loop_of_rows_leaves_those_alone_that_are_done():
+    halve = lambda i, state: (0.5 * state[0], state[1] + 1, 0.5 * state[0] < 1.0)
+    loop = lambda x: xp.fori_loop(0, 99, halve, (x, 0, x < 1.0), lambda state: state[2])[1]
+    np.testing.assert_array_equal(jax.jit(jax.vmap(loop))(jnp.array([0.5, 7.0, 1e3])), [0, 3, 10])

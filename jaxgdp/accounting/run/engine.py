@@ -65,10 +65,11 @@ _DECIDES = 0.9
 
 
 class Planned(NamedTuple):
-    """A task and its plan."""
+    """A task, its plan, and the lattices of its first pass."""
 
     task: Task
     plan: PlannedTask
+    lattices: Lattices
 
 
 class FinishedPass(NamedTuple):
@@ -167,6 +168,7 @@ class Engine:
         self.apart = question.adjacency.symmetric and not self.batch.symmetric
         # (setting, quantity, side, pieces) → its plan
         self.plans: dict[tuple, PlannedTask] = {}
+        self.first_lattices: dict[tuple, Lattices] = {}
         self.started: set[tuple[int, int | None, int | None]] = set()
         self.open_tasks = np.zeros(self.number, int)
         self.finished = np.zeros(self.number, bool)
@@ -226,7 +228,8 @@ class Engine:
         """
         found: list[tuple[Lattices, Task]] = []
         for task in self.to_run:
-            i, lattices = task.setting, self.lattices_of(task)
+            i = task.setting
+            lattices = self.first_lattices.pop(_place_of(task), None) or self.lattices_of(task)
             if task.tries == 0:
                 least = _FIRST_SHARE * self.most_points
                 lattices = lattices.within(max(self.points_left[i], least))
@@ -320,10 +323,10 @@ class Engine:
         self.started.add((task.setting, task.quantity, task.side))
         self.open_tasks[task.setting] += 1
 
-    def lattices_of(self, task: Task) -> Lattices:
-        """The lattices that a task gets."""
+    def lattices_of(self, task: Task, plan: PlannedTask | None = None) -> Lattices:
+        """The lattices that a task gets, by its plan."""
         return choose_each(
-            self.plans[_place_of(task)].needs,
+            (plan or self.plans[_place_of(task)]).needs,
             lambda need: choose(
                 need,
                 task.detail,
@@ -347,9 +350,10 @@ class Engine:
             length = np.max(together.plans.length[:, :, 0], axis=1)
             rtol = self.question.rtol
             longer = [more_pieces(task, l, rtol) for task, l in zip(tasks, length, strict=True)]
+            plans = [PlannedTask(together, row) for row in range(len(tasks))]
             done += [
-                Planned(task, PlannedTask(together, row))
-                for row, (task, more) in enumerate(zip(tasks, longer, strict=True))
+                Planned(task, plan, self.lattices_of(task, plan))
+                for task, plan, more in zip(tasks, plans, longer, strict=True)
                 if more is None
             ]
             tasks = [more for more in longer if more is not None]
@@ -384,8 +388,9 @@ class Engine:
 
     def absorb_plans(self, planned: list[Planned]) -> None:
         """Run planned tasks in the next round."""
-        for task, plan in planned:
+        for task, plan, lattices in planned:
             self.plans[_place_of(task)] = plan
+            self.first_lattices[_place_of(task)] = lattices
             self.to_run.append(task)
 
     def absorb(self, done: FinishedPass) -> None:

@@ -24,6 +24,8 @@ from .executors import COMPILED, EAGER, Executor
 from .passes import Pass, run_passes
 
 SEVERAL = 64  # settings from which on jobs are cut in two and programs compiled ahead
+# tasks of a job that plans with a compiled program, so that lattices are chosen beside the next one
+_PLANNED = 256
 
 
 class Bucket(NamedTuple):
@@ -79,7 +81,11 @@ def plan_jobs(batch: Batch, tasks: list[Task]) -> list[list[Task]]:
         whole = isinstance(part[0], CurveTask)
         program = plan_program(whole, part[0].pieces, part[0].side is None)
         ready = batch.is_compiled(program) or batch.executor in (None, EAGER)
-        jobs += cut(part, plans.TOGETHER) if ready else [part]
+        if batch.is_compiled(program) and batch.executor is not EAGER:
+            most = max(_PLANNED, plans.TOGETHER * COMPILED.chunks)
+            jobs += [part[at : at + most] for at in range(0, len(part), most)]
+        else:
+            jobs += cut(part, plans.TOGETHER) if ready else [part]
     return jobs
 
 

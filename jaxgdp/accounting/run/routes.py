@@ -8,7 +8,10 @@ executor is named, what is compiled already decides who computes. Brackets hold 
 
 from __future__ import annotations
 
+import contextvars
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -31,7 +34,8 @@ from . import (
     largest,
 )
 from .engine import MAX_SIZE, Engine
-from .executors import Executor
+from .executors import EAGER, Executor
+from .jobs import SEVERAL
 from .rows import take
 from .running_brackets import RunningBrackets, worst
 
@@ -68,8 +72,11 @@ def answer(
     helped = left & ~jumps & by_jumps.jumps_help(groups, question)
     long = by_moments.served(groups, left & ~jumps & ~seldom, question.rtol)
     far = left & by_far_shifts.served(groups, question)
-    if np.all(left) and not np.any(long.tried | jumps | helped | seldom | far):
+    plain = left & ~(long.tried | jumps | helped | seldom | far)
+    if np.all(plain):
         return _by_lattices(groups, question, progress, max_size, executor)
+    if executor not in (None, EAGER) and np.count_nonzero(plain) > SEVERAL:
+        return _side_by_side(groups, question, plain, progress, max_size, executor)
     # a curve in closed form needs no lattice, nor do most very long runs
     rows = np.flatnonzero(~left & ~nothing)
     if len(rows):
@@ -91,6 +98,37 @@ def answer(
         part = take(groups, others), question.take(others, number)
         so_far = found.of(others, part[1])
         found.put(others, _by_lattices(*part, progress, max_size, executor, so_far))
+    return found.answer()
+
+
+def _side_by_side(
+    groups: tuple,
+    question: Question,
+    plain: Array,
+    progress: Callable[[int], Any],
+    max_size: int,
+    executor: Executor,
+) -> Answer:
+    """Answers of a batch of which compiled programs work out the ``plain`` settings by lattices
+    while NumPy goes the ways of the others.
+    """
+    found, lock = RunningBrackets(len(plain), question), threading.Lock()
+
+    def count(done: int) -> None:
+        with lock:
+            progress(done)
+
+    def of(way: Callable[..., Answer], some: Array) -> tuple[Array, Answer]:
+        rows = np.flatnonzero(some)
+        part = take(groups, rows), question.take(rows, len(plain))
+        return rows, way(*part, count, max_size, executor)
+
+    with ThreadPoolExecutor(1) as pool:
+        # (what is expected after this batch, and NumPy's own settings, are in the context)
+        lattices = pool.submit(contextvars.copy_context().run, of, _by_lattices, plain)
+        others = of(answer, ~plain)
+        for rows, part in (lattices.result(), others):
+            found.put(rows, part)
     return found.answer()
 
 

@@ -11,6 +11,9 @@ from ..certify.lattice import Dense
 
 _CHUNK = 2**19  # numbers in the largest array worked on at once
 _TOGETHER = 24  # half-curve pieces worked on at once, at most
+# … of lattices of so many frequencies and more, which few settings get
+_FEW_OF, _FEW = 2048, 4
+_READ = 2**14  # vertices of a half that numbers are read off at once: few settings have many
 SIZES = {
     "heavy": (14, 16, 18, 20),
     "whole": (13, 16, 18, 20),
@@ -95,7 +98,7 @@ class LatticeChoice(NamedTuple):
 
     def read_together(self) -> int:
         """Settings whose numbers are read off at once."""
-        return max(1, min(_TOGETHER, _CHUNK // (2 * self.vertices)) // self.pieces)
+        return max(1, min(_TOGETHER, _READ // self.vertices) // self.pieces)
 
     @property
     def width(self) -> int:
@@ -109,7 +112,8 @@ class LatticeChoice(NamedTuple):
         """Settings whose half-curves are worked on at once: a whole share of those read at once,
         ``read`` where that is not as many as this lattice allows.
         """
-        most = max(1, min(_TOGETHER, _CHUNK // (self.width * components)) // self.pieces)
+        most = _FEW if self.frequencies >= _FEW_OF else _TOGETHER
+        most = max(1, min(most, _CHUNK // (self.width * components)) // self.pieces)
         read = read or self.read_together()
         return next(share for share in range(min(most, read), 0, -1) if read % share == 0)
 

@@ -67,17 +67,23 @@ def _shared(
     furthest = xp.max(loss.nodes, axis=(-2, -1))
     known = known_reach[0]
 
-    def shorten(_, state):
-        longest, found = state
+    def shorter(longest, found):
+        """Where steps may stop, and on which sides that is any nearer."""
         room = 12.0 * found.spread
         room = room + xp.maximum(-composed(loss.cut(longest), 0.0 * found.tilt0)[1], 0.0)
-        shorter = xp.maximum(xp.where(xp.isfinite(known), known, found.threshold), 0.0) + room
-        less = (shorter < longest) & (shorter < furthest)
-        longest = xp.where(less, shorter, longest)
-        return longest, xp.cond(xp.any(less), lambda: reach(longest), lambda: found)
+        stop = xp.maximum(xp.where(xp.isfinite(known), known, found.threshold), 0.0) + room
+        less = (stop < longest) & (stop < furthest)
+        return xp.where(less, stop, longest), less
 
-    longest = xp.full_like(known, xp.inf)
-    longest, found = xp.fori_loop(0, 2, shorten, (longest, reach(longest)))
+    def shorten(_, state):
+        _, _, longest, _ = state
+        found = reach(longest)
+        return longest, found, *shorter(longest, found)
+
+    whole = xp.full_like(known, xp.inf)
+    found = reach(whole)
+    state = whole, found, *shorter(whole, found)
+    longest, found, *_ = xp.fori_loop(0, 2, shorten, state, lambda state: ~xp.any(state[3]))
     return _Shared(loss.cut(longest), common_unit(groups), *found[:4], max_neg_log_density)
 
 

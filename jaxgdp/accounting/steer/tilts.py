@@ -67,8 +67,10 @@ def at_depth(loss: LossQuadrature, low: Array, target: Array, of_y: Array) -> Ar
     return _increasing_root(error, xp.maximum(low, 1e-3), start)
 
 
-def at_threshold(loss: LossQuadrature, low: Array, target: Array) -> Array:
-    """The tilt above ``low`` at which the mean Λ' equals ``target``.
+def at_threshold(
+    loss: LossQuadrature, low: Array, target: Array, wanted: Array | bool = True
+) -> Array:
+    """The tilt above ``low`` at which the mean Λ' equals ``target``, where it is ``wanted``.
 
     Method: docs/method/tilting.md#saddle
     """
@@ -78,7 +80,7 @@ def at_threshold(loss: LossQuadrature, low: Array, target: Array) -> Array:
         return mean - target, square
 
     _, mean, square = composed(loss, low)
-    return _increasing_root(error, low, low + xp.maximum(target - mean, 0.0) / square)
+    return _increasing_root(error, low, low + xp.maximum(target - mean, 0.0) / square, wanted)
 
 
 class WithOneJump(NamedTuple):
@@ -222,8 +224,10 @@ def at_jump(
     return JumpTilt(tilt, fainter, expected > _SOME_JUMPS, expected < _HARDLY_ONE)
 
 
-def _increasing_root(error: Callable, low: Array, start: Array) -> Array:
-    """Root above ``low`` of an increasing function that gives (value, slope).
+def _increasing_root(
+    error: Callable, low: Array, start: Array, wanted: Array | bool = True
+) -> Array:
+    """Root above ``low`` of an increasing function that gives (value, slope), where ``wanted``.
 
     Newton steps in log s within a bracket, which is halved where a step leaves it or is not much
     shorter than the one before: with heavy tails depth jumps at some s, and beyond it Newton alone
@@ -245,8 +249,9 @@ def _increasing_root(error: Callable, low: Array, start: Array) -> Array:
 
     start = xp.maximum(start, low * (1.0 + 1e-6))
     low = low + 0.0 * start
+    done = ~(wanted | (start < 0.0))
     return xp.fori_loop(
-        0, 20, step, (start, low, 64.0 * start, xp.inf + start, start < 0.0), lambda state: state[4]
+        0, 20, step, (start, low, 64.0 * start, xp.inf + start, done), lambda state: state[4]
     )[0]
 
 
@@ -262,7 +267,7 @@ def at_zero(loss: LossQuadrature) -> Float[Array, " sides"]:
     off = xp.abs(mean) > _OFF * xp.sqrt(square)
 
     def searched(tilt):
-        return at_threshold(loss, _BETWEEN[0] + 0.0 * tilt, 0.0 * tilt)
+        return at_threshold(loss, _BETWEEN[0] + 0.0 * tilt, 0.0 * tilt, off)
 
     found = xp.cond(xp.any(off), searched, lambda tilt: tilt, tilt)
     return xp.where(off, xp.clip(found, *_BETWEEN), tilt)

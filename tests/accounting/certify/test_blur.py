@@ -53,7 +53,7 @@ def test_blurred_lattices_agree_with_the_usual_ones(setting, side, monkeypatch):
     asked = ((REGISTRY["delta"], threshold),)
     usual = jaxgdp.measure(run, "delta", epsilon=threshold, adjacency=order.value, rtol=1e-4)
     one = LatticeChoice("sparse", 4096, 64, 2**24, 160, 3, 18, 1)
-    monkeypatch.setattr(engine.Engine, "lattices_of", lambda self, task: Lattices(one, one))
+    monkeypatch.setattr(engine.Engine, "lattices_of", lambda self, *task: Lattices(one, one))
     done = lambda task, *rest: engine.Decision(task, engine.DONE, "once")
     monkeypatch.setattr(engine, "refine", done)
     groups = jax.tree.map(lambda a: np.asarray(a)[None], run.stacked())

@@ -227,6 +227,16 @@ def test_masses_of_one_step_are_as_exact_as_stated():
     assert max(most) <= 0.5 * (SELDOM[0] * 20.0 + SELDOM[1])
 
 
+@pytest.mark.parametrize("finer", [0.25, 2.0])
+def test_masses_are_the_same_however_many_cells_are_worked_on_at_once(finer, monkeypatch):
+    run, both = Run(0.8, 1e-3, 3), (laws.dominating, laws.attack)
+    whole = [law(run, finer) for law in both]
+    monkeypatch.setattr(laws, "_TOGETHER", 100)
+    for law, one in zip(both, whole, strict=True):
+        for part, of_whole in zip(law(run, finer), one, strict=True):
+            np.testing.assert_array_equal(part, of_whole)
+
+
 def test_tails_of_one_step_are_as_exact_as_stated():
     rng = np.random.default_rng(6)
     with mpmath.workdps(60):

@@ -4,6 +4,7 @@ from below: sums of products of positive numbers, so that every mass has relativ
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ _NODES = np.concatenate([0.25 + 0.25 * _GAUSS[0], 0.75 + 0.25 * _GAUSS[0]])  # o
 _WEIGHTS = np.tile(0.25 * _GAUSS[1], 2) / math.sqrt(2.0 * math.pi)
 _SPLIT = 2.0**27 + 1.0  # times a double, of which it takes half of the digits
 _STEEPEST = 10.0  # how far the log of an integrand may move in a cell
+_TOGETHER = 2**13  # cells whose integrands are taken at once
 _LOG_UNITS, _NODE_UNITS = SELDOM
 _MEAN, _MOST_OFF = 1.01, 1e-3  # times a mean over masses that are off by at most so much
 _DROPPED = 1e-295  # Q-mass of a point that is not worth keeping
@@ -73,7 +75,6 @@ class _Cells(NamedTuple):
         first, last: index of the points.
         z: the points, shape (cells + 1,).
         width: of each cell.
-        node: where its integrands are taken, shape (cells, nodes).
         steepest: how far the log of an integrand moves in a cell, at most.
 
     Method: docs/method/seldom.md#seldom-digits
@@ -83,13 +84,26 @@ class _Cells(NamedTuple):
     last: int
     z: Float[Array, " ends"]
     width: Float[Array, " cells"]
-    node: Float[Array, "cells nodes"]
     steepest: float
 
     @property
     def units(self) -> float:
         """Bound on the relative error of a mass, in units."""
         return _LOG_UNITS * 2.0 * self.steepest + _NODE_UNITS
+
+    @property
+    def node(self) -> Float[Array, "cells nodes"]:
+        """Where integrands are taken."""
+        return self.z[:-1, None] + self.width[:, None] * _NODES
+
+    def parts(self) -> Iterator[tuple[slice, _Cells]]:
+        """So many of them at a time, and which ones: their integrands at all nodes are the largest
+        arrays there are.
+        """
+        for start in range(0, max(len(self.width), 1), _TOGETHER):
+            some = slice(start, min(start + _TOGETHER, len(self.width)))
+            z = self.z[some.start : some.stop + 1]
+            yield some, self._replace(z=z, width=self.width[some])
 
     def density(
         self, x: Float[Array, " cells"] | float = 0.0, moved: float = 0.0
@@ -141,12 +155,16 @@ def _cells(run: Run, z: Float[Array, " points"]) -> _Cells:
     below, above = np.flatnonzero(steep & (z[:-1] < 0.0)), np.flatnonzero(steep & (z[:-1] >= 0.0))
     first = int(below[-1]) + 1 if len(below) else 0
     last = int(above[0]) if len(above) else len(z) - 1
-    z, width = z[first : last + 1], width[first:last]
-    node, most = (
-        z[:-1, None] + width[:, None] * _NODES,
-        float(np.max(moves[first:last], initial=0.0)),
-    )
-    return _Cells(first, last, z, width, node, most)
+    most = float(np.max(moves[first:last], initial=0.0))
+    return _Cells(first, last, z[first : last + 1], width[first:last], most)
+
+
+def _sums(cells: _Cells, of_part: Callable[[slice, _Cells], tuple[Array, ...]]) -> list[Array]:
+    """Sums over the nodes of each cell of what ``of_part`` gives for some of them."""
+    columns = [
+        [np.sum(terms, axis=1) for terms in of_part(some, part)] for some, part in cells.parts()
+    ]
+    return [np.concatenate(column) for column in zip(*columns, strict=True)]
 
 
 def most_jumps(run: Run) -> int:
@@ -213,16 +231,21 @@ def _one_above(
     run: Run, layout: dyadic_sum.Layout, cells: _Cells, x: Array
 ) -> tuple[_Above, Array]:
     """One use from above, and its points: ``x`` at the ends of cells, and 0 where that is one."""
-    z, width, odds = cells.z, cells.width, math.exp(run.log_odds)
-    gap = -np.expm1(-width * run.tau)[:, None]
-    # (Q-masses at a cell's ends: those of P times e^x)
-    part = width[:, None] * _NODES
-    rest = width[:, None] * (1.0 - _NODES)
-    down = cells.density(x[:-1]) * -np.expm1(-rest * run.tau) / gap
-    up = cells.density(x[1:]) * -np.expm1(-part * run.tau) * np.exp(-rest * run.tau) / gap
+    z, odds = cells.z, math.exp(run.log_odds)
+
+    def of_ends(some: slice, those: _Cells) -> tuple[Array, Array]:
+        """Q-masses at a cell's ends: those of P times e^x."""
+        width = those.width
+        gap = -np.expm1(-width * run.tau)[:, None]
+        part, rest = width[:, None] * _NODES, width[:, None] * (1.0 - _NODES)
+        down = those.density(x[:-1][some]) * -np.expm1(-rest * run.tau) / gap
+        up = those.density(x[1:][some]) * -np.expm1(-part * run.tau)
+        return down, up * np.exp(-rest * run.tau) / gap
+
+    down, up = _sums(cells, of_ends)
     q = np.zeros(len(x))
-    q[:-1] += np.sum(down, axis=1)
-    q[1:] += np.sum(up, axis=1)
+    q[:-1] += down
+    q[1:] += up
     units = cells.units
     # what lies above the points goes to both infinities, and below the first one to it and 0, where
     # that is a point
@@ -288,13 +311,16 @@ def attack(run: Run, finer: float = 1.0, faint: float = 0.0) -> Law:
     layout, (x, _) = plan.layout(1), plan.points()
     between = run.place(0.5 * (x[1:] + x[:-1]))
     cells = _cells(run, between)
-    x, z, node = x[cells.first : cells.last + 2], cells.z, cells.node
-    mass = cells.density()
-    ratio = np.exp(np.minimum(run.tau * (node - 0.5 * run.tau), 700.0))
-    # (where the null's mass is no double, that of the other is one of its own)
-    own = cells.density(moved=run.tau)
-    odds = math.exp(run.log_odds)
-    inside = np.sum(mass, axis=1), np.sum(np.where(node < FULL, mass * ratio, own), axis=1)
+    x, z, odds = x[cells.first : cells.last + 2], cells.z, math.exp(run.log_odds)
+
+    def of_both(_: slice, part: _Cells) -> tuple[Array, Array]:
+        """Masses of the null, and of the other."""
+        mass, node = part.density(), part.node
+        ratio = np.exp(np.minimum(run.tau * (node - 0.5 * run.tau), 700.0))
+        # (where the null's mass is no double, that of the other is one of its own)
+        return mass, np.where(node < FULL, mass * ratio, part.density(moved=run.tau))
+
+    inside = _sums(cells, of_both)
     ends = ((_tail(-z[0]), _tail(z[-1])), (_tail(-z[0], -run.tau), _tail(z[-1], run.tau)))
     p, m = (
         np.concatenate([[low], part, [high]])
