@@ -207,19 +207,24 @@ def _spans(masses: np.ndarray):
     of a coarser level is hollow.
     """
     levels, width = masses.shape
-    at = np.append(np.flatnonzero(masses > 0.0), -1)  # (with one more, that none looks at)
-    row = width * np.arange(levels)
-    first, again, end = np.searchsorted(at[:-1], row[:, None] + [0, width // 2 + 1, width]).T
-    there = first < end
-    two = (first < again) & (again < end) & (at[again] - at[again - 1] > width // 8 + 1)
-    ends = np.stack([at[first], at[again - 1] + 1, at[again], at[end - 1] + 1], -1) - row[:, None]
-    each = zip(there.tolist(), two.tolist(), ends.tolist(), strict=True)
-    return [_stretches(*level) for level in each]
+    at = np.flatnonzero(masses > 0.0)
+    row = width * np.arange(levels + 1)
+    ends, middle = at.searchsorted(row), at.searchsorted(row[:-1] + width // 2 + 1)
+    places = zip(ends[:-1].tolist(), middle.tolist(), ends[1:].tolist(), strict=True)
+    return [_stretches(at, width, level, *place) for level, place in enumerate(places)]
 
 
-def _stretches(there: bool, two: bool, ends: list[int]):
-    first, until, again, last = ends
-    return ((first, until), (again, last)) if two else ((first, last),) if there else ()
+def _stretches(at: np.ndarray, width: int, level: int, first: int, again: int, end: int):
+    """The stretches of one level, of which the masses from ``first`` to ``end`` are, from ``again``
+    on in its upper half.
+    """
+    if first == end:
+        return ()
+    start = level * width
+    low, high = int(at[first]) - start, int(at[end - 1]) + 1 - start
+    if first < again < end and at[again] - at[again - 1] > width // 8 + 1:
+        return (low, int(at[again - 1]) + 1 - start), (int(at[again]) - start, high)
+    return ((low, high),)
 
 
 def _convolve(one: np.ndarray, other: np.ndarray, block: int) -> np.ndarray:
