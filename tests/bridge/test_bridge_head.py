@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from by_day import first
 from known_profiles import gaussian, laplace, laplace_mu, pure, pure_mu, random_pair
 from scipy.special import ndtr
 
@@ -78,9 +79,8 @@ def test_evaluations_are_few_and_searches_fewer():
         assert len(asked) <= 60
 
 
-@pytest.mark.parametrize("epsilon_max", [6.0, pytest.param(10.0, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("epsilon_max", first(1, (2.0, 6.0, 10.0)))
 def test_evaluations_of_a_run_are_few(epsilon_max):
-    # (so deep that the curve itself knows what is asked: no number is measured by itself)
     curve = jaxgdp.tradeoff(jaxgdp.dpsgd(1.0, 0.01, 1000), rtol=1e-3, fpr_floor=1e-60)
     box, asked = counted(lambda e: float(curve.delta(e).upper))
     bridge.head(box, epsilon_max, rtol=1e-4)

@@ -142,8 +142,15 @@ def check_outputs(path, folder, kernel):
         assert kind.startswith("image/") or agree(old, new), f"stored: {old}\nnow: {new}"
 
 
+# (the two that take longest are run nightly: what they show is tested beside them)
+BY_DAY = [
+    pytest.param(path, marks=pytest.mark.nightly if path.stem.startswith(("9_", "10_")) else ())
+    for path in NOTEBOOKS
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", BY_DAY, ids=lambda p: p.stem)
 def test_fresh_run_gives_what_is_stored(path, tmp_path, kernel):
     """With no names and no figures of the notebooks before it."""
     check_outputs(path, tmp_path, kernel)

@@ -9,6 +9,7 @@ from tests.mechanisms_of_every_class import SETTINGS, element
 
 ALL = ("mu", "advantage", "epsilon", "delta", "tpr", "beta", "bayes_risk", "approximate_mu")
 LONG = ("FixedSize", "Shuffled", "TruncatedPoisson", "RandomAllocation")  # no closed form, and slow
+SLOW = ("LastIterate",)  # whose law takes seconds
 NOTHING = (
     jaxgdp.PureDP(0.0),
     jaxgdp.RandomizedResponse(0.0),
@@ -50,7 +51,14 @@ def test_parts_that_reveal_nothing_do_not_count():
 
 
 @pytest.mark.parametrize("index", [0, pytest.param(1, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("name", [name for name in SETTINGS if name not in LONG])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.nightly if name in SLOW else ())
+        for name in SETTINGS
+        if name not in LONG
+    ],
+)
 def test_kept_curves_agree(name, index):
     """One use of every class: a number and the same number of a kept curve meet."""
     mechanism = element(name, index)
