@@ -55,16 +55,20 @@ def tpr_chord(p: Points, log_fpr: Array) -> tuple[Array, Array]:
     # (the FPR and those of the tests are known to a few units of their logs: one that is not
     # certainly stricter is laxer)
     own = log_error(log_fpr) - log_error()
-    certain, size = p.log_alpha + own <= log_fpr, own + log_error(p.log_alpha[:-1])
-    a, b = p.log_alpha[:-1], p.log_alpha[1:]
+    certain = p.log_alpha + own <= log_fpr
     inside = certain[1:] & ~certain[:-1] & p.used[:-1] & p.used[1:]
-    top = xp.where(inside, a, 0.0)
-    low = xp.where(inside, b, -1.0)
+    # (FPRs fall along the tests but for where pieces overlap: the first chord across the FPR, and
+    # the last)
+    k = xp.stack([argmax(inside), inside.shape[0] - 1 - argmax(inside[::-1])])
+    crossed = inside[k]
+    top = xp.where(crossed, p.log_alpha[k], 0.0)
+    low = xp.where(crossed, p.log_alpha[k + 1], -1.0)
     share = xp.exp(log_fpr - top) - xp.exp(low - top)
     # (a difference of rates, known to a few units: a little less of the laxer test has an FPR that
     # is certainly not above)
+    size = own + log_error(top)
     share = xp.clip((share - size) / -xp.expm1(low - top) - 4.0 * UNIT, 0.0, 1.0)
-    mix = lambda x: xp.logaddexp(x[:-1] + safe_log(share), x[1:] + safe_log(1.0 - share))
+    mix = lambda x: xp.logaddexp(x[k] + safe_log(share), x[k + 1] + safe_log(1.0 - share))
     # rejecting when a test does, with probability α/α_k, has TPR_k·α/α_k; guessing at random is
     # always possible
     stricter, laxer = p.used & certain, p.used & ~certain & (p.log_alpha > -xp.inf)
@@ -73,11 +77,11 @@ def tpr_chord(p: Points, log_fpr: Array) -> tuple[Array, Array]:
     # (the best of each rate for itself: where all TPRs are 1 to the last digit only the FNRs tell
     # tests apart)
     log_tpr = (
-        xp.max(xp.where(inside, mix(p.log_tpr), -xp.inf)),
+        xp.max(xp.where(crossed, mix(p.log_tpr), -xp.inf)),
         xp.max(xp.where(stricter, p.log_tpr, -xp.inf)),
     )
     log_beta = (
-        xp.min(xp.where(inside, mix(p.log_beta), 0.0)),
+        xp.min(xp.where(crossed, mix(p.log_beta), 0.0)),
         xp.min(xp.where(stricter, p.log_beta, 0.0)),
     )
     return xp.maximum(xp.maximum(*log_tpr), partly), xp.minimum(
