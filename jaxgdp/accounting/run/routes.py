@@ -113,8 +113,11 @@ def _side_by_side(
     while NumPy goes the ways of the others.
     """
     found, lock = RunningBrackets(len(plain), question), threading.Lock()
+    stopped = threading.Event()
 
     def count(done: int) -> None:
+        if stopped.is_set():
+            raise RuntimeError("what this was counted for was stopped")
         with lock:
             progress(done)
 
@@ -126,9 +129,13 @@ def _side_by_side(
     with ThreadPoolExecutor(1) as pool:
         # (what is expected after this batch, and NumPy's own settings, are in the context)
         lattices = pool.submit(contextvars.copy_context().run, of, _by_lattices, plain)
-        others = of(answer, ~plain)
-        for rows, part in (lattices.result(), others):
-            found.put(rows, part)
+        try:
+            parts = of(answer, ~plain), lattices.result()
+        except BaseException:
+            stopped.set()  # (an interrupt waits for the passes that run, not for all of them)
+            raise
+    for rows, part in parts:
+        found.put(rows, part)
     return found.answer()
 
 

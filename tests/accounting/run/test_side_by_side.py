@@ -1,6 +1,7 @@
 """Batches of which NumPy answers some settings while compiled programs work on the others."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -51,3 +52,25 @@ def test_settings_of_all_ways_keep_their_places(threads):
 def test_few_settings_are_one_batch(threads):
     asked([*PLAIN[:20], *OTHERS[1:2]], "compiled")
     assert {thread for _, thread in threads} == {threading.get_ident()}
+
+
+def test_interrupt_does_not_wait_for_all_lattices(monkeypatch):
+    rounds, whole, calls = [], routes.answer, []
+
+    def lattices(groups, question, progress, max_size, executor, known=None):
+        while len(rounds) < 500:
+            time.sleep(0.02)
+            rounds.append(None)
+            progress(0)
+
+    def interrupted_at_the_others(*args, **named):
+        calls.append(None)
+        if len(calls) > 1:
+            raise KeyboardInterrupt
+        return whole(*args, **named)
+
+    monkeypatch.setattr(routes, "_by_lattices", lattices)
+    monkeypatch.setattr(routes, "answer", interrupted_at_the_others)
+    with pytest.raises(KeyboardInterrupt):
+        asked([*PLAIN, *OTHERS], "compiled")
+    assert len(calls) == 2 and 0 < len(rounds) < 100
