@@ -6,6 +6,7 @@ the last digits of a log."""
 import mpmath
 import numpy as np
 import pytest
+import scipy.special
 
 from jaxgdp.accounting.certify.curve import Points, log_intercept
 from jaxgdp.numerics.normal import log1mexp, log_error
@@ -172,3 +173,24 @@ def test_line_meets_fpr_0_at_a_difference_that_its_rounding_does_not_hide():
             upper = log_intercept(below, log_alpha, log_tpr * (1.0 - 2.0**-52), 1.0)
             lower = log_intercept(below, log_alpha, log_tpr * (1.0 + 2.0**-52), -1.0)
             assert lower <= true <= upper, (loss, log_alpha, below)
+
+
+def test_chords_where_pieces_overlap_are_below_the_curve_and_no_less_than_those_of_each_piece():
+    """Tests of N(1, 1) against N(0, 1), in pieces the second of which goes back beyond the end of
+    the first: their FPRs fall, rise, and fall again.
+    """
+    log_ndtr = scipy.special.log_ndtr
+    first, second = np.linspace(-1.0, 1.5, 26), np.linspace(1.23, 4.0, 29)
+
+    def tests(thresholds):
+        rates = log_ndtr(-thresholds), log_ndtr(1.0 - thresholds), log_ndtr(thresholds - 1.0)
+        return Points(thresholds, thresholds, *rates, np.ones(len(thresholds), bool))
+
+    both = tests(np.concatenate([first, second]))
+    for threshold in np.linspace(-0.9, 3.9, 97):
+        log_fpr = log_ndtr(-threshold)
+        found = chords.tpr_chord(both, log_fpr)
+        assert found[0] <= log_ndtr(1.0 - threshold) and found[1] >= log_ndtr(threshold - 1.0)
+        for piece in (first, second):
+            alone = chords.tpr_chord(tests(piece), log_fpr)
+            assert found[0] >= alone[0] - 1e-12 and found[1] <= alone[1] + 1e-12
