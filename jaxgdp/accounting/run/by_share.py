@@ -16,11 +16,14 @@ from ...numerics.shapes import Bool, Int
 from ..certify import closed_forms
 from ..certify.curve import Curve, gaussian_parts
 from ..question import NO_EXECUTOR, USUAL, Answer, Question
+from . import share_places
 from .rows import take
 from .running_brackets import unknown, worst
+from .share_places import Points
 
 if TYPE_CHECKING:
     from ..certify import seldom_sampled
+    from ..certify.seldom_sampled import Focus, Products
 
 # expected number of times, rate and noise up to which lattices show less or take longer, as a rule
 _HARDLY_EVER, _RATE, _NOISE = 0.05, 1e-6, 0.4
@@ -51,6 +54,12 @@ _RATES, _FAINT = {"fpr", "fpr_floor", "delta", "approximation"}, 1e-6
 # part of a width that twice as many points leave, about, the width over the width promised up to
 # which that is tried, and the relative width of a bracket that says nothing
 _LEAVES, _NEARLY_ALL, _NOTHING = 0.3, 0.9, 0.97
+# points of a first curve about a place beyond the usual accuracy, octaves also at that; products of
+# masses in all, before lattices, of few steps that they may know well and of many, and of a second
+# curve; and how many times as many there are beyond the usual accuracy
+_FIRST = Points(1.0, 2)
+_PRODUCTS, _PRODUCTS_FEW_STEPS, _PRODUCTS_BEFORE, _PRODUCTS_NEXT = 1.6e10, 2.5e9, 6e9, 3e9
+_TIMES_FINER = 1.5
 _UNSEEN = 1e-260  # number up to which tests are not kept
 
 
@@ -155,7 +164,9 @@ def _faint(
             if results is not None and quantity.unit == "probability":
                 known = float(results[quantity.name].lower[at])
             most = min(most, max(known, 0.0))
-    return _FAINT * min(most, share)
+    # (the same where a little more is known)
+    least = _FAINT * min(most, share)
+    return math.ldexp(1.0, 8 * (math.frexp(least)[1] // 8)) if least > 0.0 else 0.0
 
 
 class _Looks:
@@ -187,13 +198,14 @@ class _Looks:
         # how many times the points were doubled between them
         self.width, self.before, self.doubled = np.inf, np.inf, 1.0
         self.finer = 0.0
+        self.products: Products | None = None
 
-    def look(self, finer: float, faint: float = 0.0) -> float:
+    def look(self, finer: float, faint: float = 0.0, focus: Focus | None = None) -> float:
         """Width over the width promised, of what is known then."""
         from ..certify import seldom_sampled
 
         with np.errstate(all="ignore"):
-            curve = seldom_sampled.both_sides(self.run, self.parts, finer, faint)
+            curve, self.products = seldom_sampled.counted(self.run, self.parts, finer, faint, focus)
             self.curve = closed_forms.oriented(curve, self.own.adjacency)
         _narrow((self.results, self.alone), self.at, self.curve, self.own)
         self.before, self.width = self.width, worst(self.alone, self.own, self.at)
@@ -213,11 +225,55 @@ class _Looks:
             one = one._replace(finer=_LESS_ROUGH) if again else None
         return True
 
-    def _unseen(self) -> bool:
-        """Whether a number is so small that no curve has more of it than an upper side."""
-        sides = (self.alone[quantity.name] for quantity, _ in self.own.asked)
-        small = any(bracket.upper[self.at] <= _UNSEEN for bracket in sides)
-        return small and self.width * self.own.rtol >= _NOTHING
+    def _unseen(self, place: float | None = None) -> bool:
+        """Whether a number, or the FPR of a test at the place where it is read off, is so small
+        that no curve has more of it than an upper side.
+        """
+        sides = (self.alone[quantity.name].upper[self.at] for quantity, _ in self.own.asked)
+        rates = [float(upper) for upper in sides]
+        if place is not None:
+            fall = math.exp(-min(max(place, 0.0), 700.0))
+            rates += [
+                fall * (float(np.max(at)) if quantity.argument in _RATES else rate)
+                for (quantity, at), rate in zip(self.own.asked, rates, strict=True)
+            ]
+        return min(rates) <= _UNSEEN and self.width * self.own.rtol >= _NOTHING
+
+    def about_a_place(self, most: float) -> bool:
+        """Look at curves on ever more points about the one place where numbers are read off, while
+        these help, with so many products in all; whether there is such a place.
+        """
+        from ..certify import seldom_sampled
+
+        widths = share_places.Widths()
+        rough = _rough(self.run, self.own)
+        points = _FIRST if rough is None else Points(rough.finer, _FIRST.octaves)
+        for look in range(_LOOKS):
+            place = share_places.place(self.own, self.results, self.at)
+            if place is None:
+                points = points._replace(octaves=0)
+                if look:
+                    return False
+            focus = None
+            if place is not None and points.octaves > 0:
+                focus = seldom_sampled.Focus(place, points.octaves, points.levels)
+            left = self.look(points.finer, self.faint(), focus)
+            seen = self.width * self.own.rtol < _NOTHING
+            assert self.products is not None
+            widths.add(points, self.width if seen else math.inf, self.products)
+            if left <= 1.0 or (look and seen and self.stuck(_HELPS)):
+                break
+            # (where others know a lower side, an upper one may be what is left)
+            if self._unseen(None if left * self.own.rtol < _NOTHING else place):
+                break
+            if focus is not None and not seen and self.products.finer == 0.0:
+                break  # no sum is there
+            most -= sum(self.products)
+            more = widths.next(most if look else min(most, _PRODUCTS_NEXT))
+            if more is None:
+                break
+            points = more
+        return True
 
     def stuck(self, helps: float) -> bool:
         """Whether more points left more than such a part of the width."""
@@ -268,6 +324,9 @@ def _narrowed(
     looks, points = _Looks(run, groups, row, own, results, at), finer * least
     while points > least and seldom_sampled.work(run, points) > most:
         points //= 2
+    if share_places.served(own):
+        if looks.about_a_place(times * _products(run, own, finer == 1)):
+            return looks.curve
     if finer == 1 and not looks.at_few_points():
         return looks.curve
     helps, left = _HELPS if times == 1.0 else _HELPS_AT_LAST, worst(results, own, at)
@@ -287,6 +346,15 @@ def _narrowed(
             more //= 2
         points *= more
     return looks.curve
+
+
+def _products(run: seldom_sampled.Run, own: Question, first: bool) -> float:
+    """How many products curves about a place take in all, before lattices or after them."""
+    if own.rtol < USUAL:
+        return _TIMES_FINER * _PRODUCTS
+    if not first:
+        return _PRODUCTS
+    return _PRODUCTS_FEW_STEPS if run.steps <= _LATTICES[1] else _PRODUCTS_BEFORE
 
 
 def _lattices_first(run: seldom_sampled.Run) -> bool:
@@ -371,6 +439,8 @@ def on_most_points(groups: Groups, row: int, own: Question, results: dict[str, B
     Method: docs/method/seldom.md#seldom-which
     """
     if own.rtol < USUAL or own.keep or worst(results, own, row) > _FOUR_TIMES:
+        return False
+    if share_places.served(own):  # (lattices about its place are tried)
         return False
     run = _run(groups, row)
     return run is not None and not _lattices_first(run)

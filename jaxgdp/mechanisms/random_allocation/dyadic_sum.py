@@ -16,27 +16,114 @@ numerator, what is kept is the mean of the ratio's inverse: the mass of the deno
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ...numerics.batching.products import in_one_thread
 from ...numerics.errors import SHARE_OF_LOGS, UNIT
 
 _Sum = TypeVar("_Sum")
-# longest sum of products that is added up in whatever order: of many points, and of up to so many
-# on either side of the centre, for which calls would take longer than products
-_BLOCK, _FEW_BLOCK, _FEW = 32, 129, 512
-_MOST = 2**12  # points, of which sums are kept beside each other
+# longest sum of products that is added up in whatever order: where levels have up to so many points
+# on either side, and more digits than are asked for, and of more
+_FEW, _FEW_BLOCK, _BLOCK = 1024, 513, 129
 _FARTHEST = 500.0  # spacing, of logs, beyond which no level has mass
 _DIGITS = 40  # of what is rounded once
 # units of what is moved to the points of the next level: of its share, the product with that, what
 # is added before, and two neighbours' shares
 _MOVED = 5
+
+
+class Frame(NamedTuple):
+    """Levels whose points all laws of one sum lie on, numbered by ranks: of points 2^e apart, with
+    as many of them on either side, for every e but those that finer levels stand for.
+
+    Attributes:
+        core: K, points of a level on either side.
+        fine: exponent of the spacing of the first finer level, and its rank; None if there is none.
+        octaves: g, finer levels have 2^g times as many points, and the first one reaches as far as
+            the level of points 2^{fine + g} apart would.
+        levels: how many of them there are, each of points twice as far apart as the one before.
+    """
+
+    core: int
+    fine: int | None = None
+    octaves: int = 0
+    levels: int = 1
+
+    @property
+    def block(self) -> int:
+        """Longest sum of products in any order."""
+        return _FEW_BLOCK if self.core <= _FEW else _BLOCK
+
+    def rank(self, exponent: Any) -> Any:
+        """Rank of a level, by the exponent of its spacing."""
+        if self.fine is None:
+            return exponent
+        return exponent - self.octaves * (exponent >= self.fine + self.levels)
+
+    def exponent(self, rank: Any) -> Any:
+        """Exponent of the spacing of a level."""
+        if self.fine is None:
+            return rank
+        return rank + self.octaves * (rank >= self.fine + self.levels)
+
+    def of_distance(self, exponent: Any) -> Any:
+        """Exponent of the spacing of the level that stands for the one of points 2^e apart."""
+        if self.fine is None:
+            return exponent
+        beyond = exponent - self.fine
+        down = (beyond > 0) * (beyond < self.octaves + self.levels)
+        return exponent - down * np.minimum(beyond, self.octaves)
+
+    def is_finer(self, rank: Any) -> Any:
+        """Whether a level is one of those with more points."""
+        if self.fine is None:
+            return False
+        return (rank >= self.fine) & (rank < self.fine + self.levels)
+
+    def reach(self, rank: Any) -> Any:
+        """Points of a level on either side."""
+        return self.core + self.core * ((1 << self.octaves) - 1) * self.is_finer(rank)
+
+    def start(self, rank: Any, first: int) -> Any:
+        """Where the numbers of a level begin if those of all from ``first`` on are one row."""
+        return self._before(rank) - self._before(first)
+
+    def starts(self, ranks: range, times: int = 1) -> list[int]:
+        """Where those of each of some levels begin and, at last, end, which have so many times as
+        many points on either side.
+        """
+        return _starts(self, ranks, times)
+
+    def _before(self, rank: Any) -> Any:
+        place = (2 * self.core + 1) * rank
+        if self.fine is None:
+            return place
+        finer = np.clip(rank - self.fine, 0, self.levels)
+        return place + 2 * self.core * ((1 << self.octaves) - 1) * finer
+
+
+@functools.lru_cache(maxsize=512)
+def _starts(frame: Frame, ranks: range, times: int) -> list[int]:
+    widths = (2 * times * frame.reach(rank) + 1 for rank in ranks)
+    return list(itertools.accumulate(widths, initial=0))
+
+
+@dataclass
+class Tally:
+    """Products of masses that sums have taken.
+
+    Attributes:
+        usual, finer: on levels of the usual number of points, and on finer ones.
+    """
+
+    usual: float = 0.0
+    finer: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -51,6 +138,7 @@ class Layout:
         core: K, points of the finest level, on either side; a power of two, at least 2M.
         of_logs: whether the mean of e^−value is kept where mass is moved, and not that of the
             value.
+        fine, octaves, levels: of levels with more points; see :class:`Frame`.
     """
 
     centre: float
@@ -58,6 +146,19 @@ class Layout:
     octave: int
     core: int
     of_logs: bool = False
+    fine: int | None = None
+    octaves: int = 0
+    levels: int = 1
+
+    @property
+    def frame(self) -> Frame:
+        """The levels of its points, and of what is added to it."""
+        return Frame(self.core, self.fine, self.octaves, self.levels)
+
+    @property
+    def first(self) -> int:
+        """Rank of its finest level."""
+        return int(self.frame.rank(self.frame.of_distance(self.finest)))
 
     def shares(self, part: np.ndarray, spacing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Shares of a mass for the points below and above it, of which it lies so much of their
@@ -79,44 +180,37 @@ class Layout:
         """
         return _halves(math.ldexp(1.0, level)) if self.of_logs else (0.5, 0.5)
 
-    def locate(self, values: np.ndarray):
-        """Level, index of the point at or below, and distance to it in spacings of that level."""
-        distance = values - self.centre
+    def locate(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Exponent of the spacing, index of the point at or below, and distance to it in spacings
+        of that level."""
+        return self._located(values - self.centre)
+
+    def _located(self, distance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         _, exponent = np.frexp(np.abs(distance))
         # 2M points of a level reach to 2^{level}·2M, and K of the finest one to 2^{finest}·K
         level = exponent - int(math.log2(2 * self.octave))
         near = (exponent <= self.finest + int(math.log2(self.core))) | (distance == 0.0)
-        level = np.where(near, self.finest, level)
+        level = self.frame.of_distance(np.where(near, self.finest, level))
         scaled = np.ldexp(distance, -level)
         index = np.floor(scaled)
-        return level - self.finest, index.astype(np.int64), scaled - index
-
-    def values(self, levels: int):
-        """Values of all points of the lowest ``levels`` levels, shape (levels, 2K + 1)."""
-        index = np.arange(-self.core, self.core + 1)
-        return self.centre + np.ldexp(
-            index[None, :].astype(float), self.finest + np.arange(levels)[:, None]
-        )
+        return level, index.astype(np.int64), scaled - index
 
     def first_above_zero(self) -> float:
         """The smallest of its points that is larger than 0."""
         level, index, _ = self.locate(np.zeros(1))
-        return self.centre + math.ldexp(float(index[0]) + 1.0, int(level[0]) + self.finest)
+        return self.centre + math.ldexp(float(index[0]) + 1.0, int(level[0]))
 
-    def between(self, low: float, high: float):
+    def between(self, low: float, high: float) -> np.ndarray:
         """Values of its points in [low, high], increasing."""
         level, _, _ = self.locate(np.array([low, high]))
-        found = self.values(int(level.max()) + 1)
-        index, rank = (
-            np.abs(np.arange(-self.core, self.core + 1))[None, :],
-            np.arange(len(found))[:, None],
-        )
-        outer = (
-            (index > self.octave)
-            & (index <= 2 * self.octave)
-            & (index > np.ldexp(float(self.core), -rank))
-        )
-        return np.sort(found[np.where(rank > 0, outer, True) & (found >= low) & (found <= high)])
+        frame, found = self.frame, []
+        for rank in range(self.first, int(frame.rank(level.max())) + 1):
+            reach, exponent = frame.reach(rank), frame.exponent(rank)
+            distance = np.ldexp(np.arange(-reach, reach + 1.0), exponent)
+            own = self._located(distance)[0] == exponent
+            found.append(self.centre + distance[own])
+        values = np.concatenate(found)
+        return np.sort(values[(values >= low) & (values <= high)])
 
 
 @functools.cache
@@ -135,8 +229,9 @@ class Law:
 
     Attributes:
         layout: where the points are.
-        masses: one or more sets of masses, shape (sets, levels, 2K + 1): set 0 is the law, the
-            others are carried along by :func:`add`.
+        ranks: its levels, from the layout's first one on.
+        masses: one or more sets of masses, those of a level behind those of the one before, shape
+            (sets, points): set 0 is the law, the others are carried along by :func:`add`.
         error: bound on the relative error of every mass.
         apart: bound on that of the ratio of a mass in a further set to that of set 0, beyond what
             the errors of set 0 make of the weights in this mean: it does not grow with the number
@@ -146,18 +241,29 @@ class Law:
     """
 
     layout: Layout
+    ranks: range
     masses: np.ndarray
     error: float
     apart: float
 
     def flat(self):
         """Values and masses (sets, points) of the points with mass, by increasing value."""
-        levels = self.masses.shape[1]
-        values = self.layout.values(levels).reshape(-1)
-        masses = self.masses.reshape(len(self.masses), -1)
-        some = np.flatnonzero(np.any(masses > 0.0, axis=0))
-        order = some[np.argsort(values[some], kind="stable")]
+        values, masses = _with_mass(self.layout.frame, self.ranks, self.masses, 1)
+        values += self.layout.centre
+        order = np.argsort(values, kind="stable")
         return values[order], masses[:, order]
+
+
+def _with_mass(frame: Frame, ranks: range, masses: np.ndarray, times: int):
+    """Distances and masses of the points with mass, of levels that have so many times as many
+    points on either side.
+    """
+    start = np.array(frame.starts(ranks, times))
+    some = np.flatnonzero(np.any(masses > 0.0, axis=0))
+    level = start.searchsorted(some, "right") - 1
+    index = some - ((start[:-1] + start[1:]) // 2)[level]
+    exponent = frame.exponent(np.array(ranks))[level]
+    return np.ldexp(index.astype(float), exponent), masses[:, some]
 
 
 def spread(
@@ -165,9 +271,11 @@ def spread(
 ) -> Law:
     """Masses (sets, points) at ``values`` on a layout: to two neighbours, with means kept."""
     level, index, part = layout.locate(values)
-    width = 2 * layout.core + 1
-    levels = int(level.max()) + 1
-    place = level * width + index + layout.core
+    frame, first = layout.frame, layout.first
+    rank = frame.rank(level)
+    place = frame.start(rank, first) + index + frame.reach(rank)
+    ranks = range(first, int(rank.max()) + 1)
+    points = int(frame.start(ranks.stop, first))
     between = part > 0.0
     # (the upper neighbour of the last point of a level is the first of the next one, or stays if it
     # is the level's own last)
@@ -176,51 +284,52 @@ def spread(
     most = int(np.bincount(joined).max()) - 1
     if np.any(between):
         most += 1 + (SHARE_OF_LOGS if layout.of_logs else 3)
-    down, up = layout.shares(part, np.ldexp(1.0, level + layout.finest))
+    down, up = layout.shares(part, np.ldexp(1.0, level))
     placed = []
     for mass in masses:
         both = np.concatenate([mass * down, (mass * up)[between]])
-        placed.append(np.bincount(joined, both, minlength=levels * width).reshape(levels, width))
-    return Law(layout, np.stack(placed), error + most * UNIT, apart + 2 * most * UNIT)
+        placed.append(np.bincount(joined, both, minlength=points))
+    return Law(layout, ranks, np.stack(placed), error + most * UNIT, apart + 2 * most * UNIT)
 
 
-def _inner(masses: np.ndarray, layout: Layout, finest: int):
+def _inner(masses: np.ndarray, layout: Layout, ranks: range):
     """For every level the masses of all finer ones, on its points: those of the level before, with
     the shares of those that lie between two of them.
     """
-    out = np.zeros_like(masses)
-    levels, width = masses.shape[-2:]
-    first = int(np.argmax(np.any(masses > 0.0, axis=(0, -1)))) + 1  # (finer ones have no mass)
-    half = (width - 1) // 4
-    for level in range(first, levels):
-        down, up = layout.halves(finest + level)
-        before = out[:, level - 1] + masses[:, level - 1]
-        odd, inner = before[:, 1::2], out[:, level, half : width - half]
-        inner += before[:, ::2]
-        inner[:, :-1] += down * odd
-        inner[:, 1:] += up * odd
+    frame, out = layout.frame, np.zeros_like(masses)
+    start = frame.starts(ranks)
+    some = np.any(masses > 0.0, axis=0)
+    first = int(np.searchsorted(start, int(np.argmax(some)), "right"))  # (finer ones have no mass)
+    for level in range(first, len(ranks)):
+        last = slice(start[level - 1], start[level])
+        before = out[:, last] + masses[:, last]
+        for exponent in range(frame.exponent(ranks[level - 1]), frame.exponent(ranks[level])):
+            down, up = layout.halves(exponent + 1)
+            odd, before = before[:, 1::2], before[:, ::2].copy()
+            before[:, :-1] += down * odd
+            before[:, 1:] += up * odd
+        middle, half = (start[level] + start[level + 1]) // 2, before.shape[1] // 2
+        out[:, middle - half : middle + half + 1] = before
     return out
 
 
-def _spans(masses: np.ndarray):
+def _spans(masses: np.ndarray, starts: list[int]):
     """For every level its stretches with mass, (first, one beyond the last): two where the middle
     of a coarser level is hollow.
     """
-    levels, width = masses.shape
-    at = np.flatnonzero(masses > 0.0)
-    row = width * np.arange(levels + 1)
-    ends, middle = at.searchsorted(row), at.searchsorted(row[:-1] + width // 2 + 1)
+    at, start = np.flatnonzero(masses > 0.0), np.array(starts)
+    ends, middle = at.searchsorted(start), at.searchsorted((start[:-1] + start[1:]) // 2 + 1)
     places = zip(ends[:-1].tolist(), middle.tolist(), ends[1:].tolist(), strict=True)
-    return [_stretches(at, width, level, *place) for level, place in enumerate(places)]
+    levels = zip(itertools.pairwise(starts), places, strict=True)
+    return [_stretches(at, stop - first, first, *place) for (first, stop), place in levels]
 
 
-def _stretches(at: np.ndarray, width: int, level: int, first: int, again: int, end: int):
-    """The stretches of one level, of which the masses from ``first`` to ``end`` are, from ``again``
-    on in its upper half.
+def _stretches(at: np.ndarray, width: int, start: int, first: int, again: int, end: int):
+    """The stretches of one level of so many points from ``start`` on, of which the masses from
+    ``first`` to ``end`` are, from ``again`` on in its upper half.
     """
     if first == end:
         return ()
-    start = level * width
     low, high = int(at[first]) - start, int(at[end - 1]) + 1 - start
     if first < again < end and at[again] - at[again - 1] > width // 8 + 1:
         return (low, int(at[again - 1]) + 1 - start), (int(at[again]) - start, high)
@@ -235,8 +344,6 @@ def _convolve(one: np.ndarray, other: np.ndarray, block: int) -> np.ndarray:
     short, long = (one, other) if len(one) <= len(other) else (other, one)
     if len(short) <= block:
         return np.correlate(long, short[::-1], "full")
-    if block == _BLOCK and len(short) <= _MOST:
-        return _all_at_once(short, long)
     half = len(short) // 2
     first, second = (_convolve(part, long, block) for part in (short[:half], short[half:]))
     found = np.zeros(len(short) + len(long) - 1)
@@ -245,111 +352,94 @@ def _convolve(one: np.ndarray, other: np.ndarray, block: int) -> np.ndarray:
     return found
 
 
-def _all_at_once(short: np.ndarray, long: np.ndarray) -> np.ndarray:
-    """The same, with all sums of _BLOCK products by BLAS."""
-    blocks = np.zeros(-len(short) % _BLOCK + len(short))
-    blocks[: len(short)] = short
-    backward = np.ascontiguousarray(blocks.reshape(-1, _BLOCK)[:, ::-1])
-    windows = np.lib.stride_tricks.sliding_window_view(np.pad(long, _BLOCK - 1), _BLOCK)
-    sums = in_one_thread(backward, np.ascontiguousarray(windows).T)
-    return _in_pairs(sums, _BLOCK)[: len(short) + len(long) - 1]
-
-
-def _in_pairs(rows: np.ndarray, apart: int) -> np.ndarray:
-    """The sum of rows each of which begins so many places after the one before it."""
-    while len(rows) > 1:
-        width = rows.shape[1]
-        found = np.zeros((-(-len(rows) // 2), width + apart))
-        found[:, :width] = rows[::2]
-        found[: len(rows) // 2, apart:] += rows[1::2]
-        rows, apart = found, 2 * apart
-    return rows[0]
-
-
-def _block(width: int) -> int:
-    """Longest sum of products in any order, of laws with levels of so many points."""
-    return _FEW_BLOCK if width <= 2 * _FEW + 1 else _BLOCK
-
-
-def _units(width: int) -> int:
+def _units(width: int, block: int) -> int:
     """Roundings of a sum of at most so many products by :func:`_convolve`."""
-    block = _block(width)
-    return block + math.ceil(math.log2(max(width / block, 1.0))) + 1
+    return min(block, width) + math.ceil(math.log2(max(width / block, 1.0))) + 1
 
 
-def _products(mine: np.ndarray, spans: list, other: np.ndarray, out: np.ndarray) -> int:
-    """Add to ``out`` (levels, 4K + 1) all sums of points of one and other of a level; how many
-    arrays are added up in one place at most.
+def _products(
+    frame: Frame, ranks: range, mine: np.ndarray, other: np.ndarray, out: np.ndarray, tally: Tally
+) -> int:
+    """Add to ``out``, levels of twice as many points on either side, all sums of points of one and
+    other of a level; how many arrays are added up in one place at most.
     """
-    most, block = 0, _block(mine.shape[-1])
-    for a, b, stretches, others, target in zip(mine, other, spans, _spans(other), out, strict=True):
-        most = max(most, len(stretches) * len(others))
+    most, starts = 0, frame.starts(ranks)
+    both = zip(_spans(mine, starts), _spans(other, starts), strict=True)
+    places = zip(itertools.pairwise(starts), frame.starts(ranks, 2), strict=False)
+    block = frame.block
+    for rank, (stretches, others), ((place, _), target) in zip(ranks, both, places, strict=True):
+        if not stretches or not others:
+            continue
+        most, taken = max(most, len(stretches) * len(others)), 0
         for first, last in stretches:
             for start, end in others:
-                found = _convolve(a[first:last], b[start:end], block)
-                target[first + start : last + end - 1] += found
+                a, b = mine[place + first : place + last], other[place + start : place + end]
+                out[target + first + start : target + last + end - 1] += _convolve(a, b, block)
+                taken += len(a) * len(b)
+        if frame.is_finer(rank):
+            tally.finer += taken
+        else:
+            tally.usual += taken
     return most
 
 
-def add(first: Law, second: Law, *, joint: bool = False):
+def add(first: Law, second: Law, *, joint: bool = False, tally: Tally | None = None):
     """Values, masses (sets, points), errors of the sum of two laws (layouts of equal M and K).
 
     For masses in further sets, m_1 … , the sum has first.m_i·second.p + first.p·second.m_i: what is
     added up over the terms of a sum. With ``joint`` it has first.m_i·second.m_i as well: what any
     number of terms, but not none, have of m_i and the others of p; ``apart`` is for each of them.
+    Products are counted in ``tally``.
 
     Method: docs/method/seldom.md#seldom-ratio
     """
-    core = first.layout.core
-    finest = min(first.layout.finest, second.layout.finest)
-    tops = [law.layout.finest + law.masses.shape[1] for law in (first, second)]
-    levels, width = max(tops) - finest, 2 * core + 1
+    taken = tally or Tally()
+    frame = first.layout.frame
+    laws = first, second
+    ranks = range(min(law.ranks.start for law in laws), max(law.ranks.stop for law in laws))
+    starts = frame.starts(ranks)
 
     def aligned(law: Law):
-        full = np.zeros((len(law.masses), levels, width))
-        at = law.layout.finest - finest
+        full = np.zeros((len(law.masses), starts[-1]))
+        at = starts[law.ranks.start - ranks.start]
         full[:, at : at + law.masses.shape[1]] = law.masses
-        return full, _inner(full, law.layout, finest)
+        return full, _inner(full, law.layout, ranks)
 
     same = first is second
     a, inner_a = aligned(first)
     b, inner_b = (a, inner_a) if same else aligned(second)
-    out = np.zeros((len(a), levels, 2 * width - 1))
-    spans = [_spans(mass) for mass in a]
-    inner = _spans(inner_a[0])
+    out = np.zeros((len(a), frame.starts(ranks, 2)[-1]))
+
+    def products(mine: np.ndarray, other: np.ndarray, i: int) -> int:
+        return _products(frame, ranks, mine, other, out[i], taken)
+
     if same:
-        added = [_products(a[0], spans[0], a[0] + 2.0 * inner_a[0], out[0])]
+        added = [products(a[0], a[0] + 2.0 * inner_a[0], 0)]
     else:
-        added = [
-            _products(a[0], spans[0], b[0] + inner_b[0], out[0])
-            + _products(inner_a[0], inner, b[0], out[0])
-        ]
+        added = [products(a[0], b[0] + inner_b[0], 0) + products(inner_a[0], b[0], 0)]
     for i in range(1, len(a)):
         other, inner_other = b[0], inner_b[0]
         if joint:
             times = 2.0 if same else 1.0
             other, inner_other = times * other + b[i], times * inner_other + inner_b[i]
-        mine = _products(a[i], spans[i], other + inner_other, out[i])
-        mine += _products(inner_a[i], _spans(inner_a[i]), other, out[i])
+        mine = products(a[i], other + inner_other, i) + products(inner_a[i], other, i)
         if same:
             out[i] *= 1.0 if joint else 2.0
         else:
-            mine += _products(a[0], spans[0], b[i] + inner_b[i], out[i])
-            mine += _products(inner_a[0], inner, b[i], out[i])
+            mine += products(a[0], b[i] + inner_b[i], i) + products(inner_a[0], b[i], i)
         added.append(mine)
-    index = np.arange(-2 * core, 2 * core + 1).astype(float)
-    values = np.ldexp(index[None, :], finest + np.arange(levels)[:, None])
-    some = np.flatnonzero(np.any(out > 0.0, axis=0))
+    distance, masses = _with_mass(frame, ranks, out, 2)
     # sums of products, of up to two stretches of each law, of what two sums and one more made, of
     # one level into the next
     moved = _MOVED if first.layout.of_logs else _MOVED - 2
-    sums = _units(width) + max(added) + 4 + moved * levels
+    moves = frame.exponent(ranks[-1]) - frame.exponent(ranks[0]) + 1
+    widest = max(map(int, np.diff(starts)))
+    sums = _units(widest, frame.block) + max(added) + 4 + moved * moves
     errors = (
         first.error + second.error + sums * UNIT,
         max(first.apart, second.apart) + 2 * sums * UNIT,
     )
-    values = first.layout.centre + second.layout.centre + values.ravel()[some]
-    return values, out.reshape(len(out), -1)[:, some], *errors
+    return first.layout.centre + second.layout.centre + distance, masses, *errors
 
 
 def power(start: _Sum, number: int, join: Callable[[_Sum, _Sum, int], _Sum]) -> _Sum:

@@ -1,5 +1,6 @@
 """Random allocation against closed forms, quadrature, published numbers and simulation."""
 
+import dataclasses
 import itertools
 import math
 from fractions import Fraction
@@ -207,13 +208,14 @@ def test_points_of_a_layout_are_where_values_are_placed():
         dyadic_sum.Layout(0.0, -8, 8, 64),
         dyadic_sum.Layout(3.0, -4, 16, 32),
         dyadic_sum.Layout(0.0, -300, 4, 8),
+        dyadic_sum.Layout(0.0, -8, 8, 16, fine=-2, octaves=3),
+        dyadic_sum.Layout(2.0, -6, 4, 16, fine=-6, octaves=2, levels=3),
+        dyadic_sum.Layout(0.0, -5, 4, 8, fine=-6, octaves=4, levels=2),
     ):
         values = layout.between(layout.centre, layout.centre + 1e9)
         level, index, part = layout.locate(values)
         assert np.all(part == 0.0) and np.all(np.diff(values) > 0.0)
-        assert np.all(
-            layout.centre + np.ldexp(index.astype(float), level + layout.finest) == values
-        )
+        assert np.all(layout.centre + np.ldexp(index.astype(float), level) == values)
 
 
 @pytest.mark.parametrize("adjacency", ["remove", "add", "add_remove"])
@@ -405,6 +407,8 @@ def test_spreading_keeps_masses_and_means():
         dyadic_sum.Layout(0.0, -8, 8, 32),
         dyadic_sum.Layout(3.0, -4, 16, 32),
         dyadic_sum.Layout(0.0, -30, 4, 8),
+        dyadic_sum.Layout(0.0, -8, 8, 16, fine=-2, octaves=3),
+        dyadic_sum.Layout(2.0, -6, 4, 16, fine=-6, octaves=2, levels=3),
     ):
         law = dyadic_sum.spread(layout, values, masses, 0.0, 0.0)
         at, found = law.flat()
@@ -425,15 +429,15 @@ def test_sums_of_products_are_as_exact_as_counted(short, long, core):
     rng = np.random.default_rng(short)
     # (one product in ten decides, wherever the others are)
     a, b = (rng.lognormal(0.0, spread, n) for spread, n in ((1.0, short), (20.0, long)))
-    width = 2 * core + 1
+    width, block = 2 * core + 1, dyadic_sum.Frame(core).block
     for one, other in ((a, b), (b, a)):
-        found = dyadic_sum._convolve(one, other, dyadic_sum._block(width))
+        found = dyadic_sum._convolve(one, other, block)
         assert found.shape == (short + long - 1,)
         for at in (0, 1, short - 1, short, (short + long) // 2, short + long - 2):
             terms = range(max(0, at - long + 1), min(short, at + 1))
             exact = sum(Fraction(float(a[i])) * Fraction(float(b[at - i])) for i in terms)
             off = abs(Fraction(float(found[at])) / exact - 1)
-            assert off <= dyadic_sum._units(width) * Fraction(UNIT)
+            assert off <= dyadic_sum._units(width, block) * Fraction(UNIT)
 
 
 def test_halves_are_rounded_once():
@@ -449,11 +453,40 @@ def test_halves_are_rounded_once():
     assert dyadic_sum.Layout(0.0, 0, 8, 32).halves(3) == (0.5, 0.5)
 
 
+def test_levels_are_numbered_in_order():
+    for frame in (
+        dyadic_sum.Frame(8),
+        dyadic_sum.Frame(8, -2, 3),
+        dyadic_sum.Frame(16, 5, 2, 3),
+        dyadic_sum.Frame(4, -7, 0, 2),
+    ):
+        ranks = range(-20, 20)
+        exponents = [frame.exponent(rank) for rank in ranks]
+        assert [frame.rank(exponent) for exponent in exponents] == list(ranks)
+        assert np.all(np.diff(exponents) >= 1)
+        # each level reaches twice as far as the one before, but the first that is finer, which
+        # stands for those in between
+        reach = np.array([frame.reach(r) * 2.0**e for r, e in zip(ranks, exponents, strict=True)])
+        ratio = reach[1:] / reach[:-1]
+        first = -1 if frame.fine is None else frame.fine - 1 - ranks[0]
+        assert np.all((ratio == 2.0) | (np.arange(len(ratio)) == first))
+        assert frame.fine is None or ratio[first] == 2.0 ** (frame.octaves + 1)
+        starts = [frame.start(rank, ranks[0]) for rank in (*ranks, ranks.stop)]
+        assert starts == frame.starts(ranks)
+
+
+_PLAIN = dyadic_sum.Layout(2.0, -3, 4, 16), dyadic_sum.Layout(1.0, -2, 4, 16)
+_FINE = {"fine": -2, "octaves": 2, "levels": 2}
+
+
 @pytest.mark.parametrize("same", [False, True])
-def test_sums_are_those_of_exact_arithmetic(same):
+@pytest.mark.parametrize(
+    "layouts", [_PLAIN, tuple(dataclasses.replace(layout, **_FINE) for layout in _PLAIN)]
+)
+def test_sums_are_those_of_exact_arithmetic(layouts, same):
     rng = np.random.default_rng(6)
-    one, _ = _law(rng, dyadic_sum.Layout(2.0, -3, 4, 16), 0.5, 30.0, 40, 2)
-    two = one if same else _law(rng, dyadic_sum.Layout(1.0, -2, 4, 16), 0.5, 9.0, 25, 2)[0]
+    one, _ = _law(rng, layouts[0], 0.5, 30.0, 40, 2)
+    two = one if same else _law(rng, layouts[1], 0.5, 9.0, 25, 2)[0]
     values, masses, error, apart = dyadic_sum.add(one, two)
     assert error < 1e-13 and apart < 2e-13
     # without the coarser view of inner points every pair of points would be a term of its own:

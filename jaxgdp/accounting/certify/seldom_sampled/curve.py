@@ -16,7 +16,7 @@ from ..finite_laws import Columns, halves, padded
 from ..vertices import Vertices
 from . import laws
 from .laws import Law
-from .layout import Run
+from .layout import Focus, Products, Run
 
 # of tests that are kept, absolute or given the record
 _LEAST_TPR, _LEAST_MASS, _LEAST_FPR = math.log(1e-275), math.log(1e-280), math.log(1e-280)
@@ -27,7 +27,13 @@ _ROOM = 8.0  # units of what half a dozen operations make of a log, for its size
 _LAST, _OF_SHARE, _OF_LOG_SHARE = 5.0, 128.0, 8.0
 
 
-def both_sides(run: Run, parts: GaussianParts, finer: float = 1.0, faint: float = 0.0) -> Curve:
+def both_sides(
+    run: Run,
+    parts: GaussianParts,
+    finer: float = 1.0,
+    faint: float = 0.0,
+    focus: Focus | None = None,
+) -> Curve:
     """Both sides of the curve of a run, in the order of removing a record.
 
     Args:
@@ -36,16 +42,33 @@ def both_sides(run: Run, parts: GaussianParts, finer: float = 1.0, faint: float 
         finer: how many times as many points there are as for an accuracy of 1e-3 of any number, a
             power of two, at least 1/8.
         faint: mass that does not matter, of all runs; 0 for as deep as doubles go.
+        focus: where there are more points than elsewhere.
 
     Method: docs/method/seldom.md#seldom-share
     """
-    key = run, finer, faint
-    return Curve(*_CURVES.get(key, lambda: _half_curves(*key)), *parts)
+    return counted(run, parts, finer, faint, focus)[0]
 
 
-def _half_curves(run: Run, finer: float, faint: float = 0.0) -> tuple[Vertices, ...]:
+def counted(
+    run: Run,
+    parts: GaussianParts,
+    finer: float = 1.0,
+    faint: float = 0.0,
+    focus: Focus | None = None,
+) -> tuple[Curve, Products]:
+    """The same, and what it took.
+
+    Args:
+        run, parts, finer, faint, focus: as for :func:`both_sides`.
+    """
+    key = run, finer, faint, focus
+    *halves, products = _CURVES.get(key, lambda: _half_curves(*key))
+    return Curve(*halves, *parts), products
+
+
+def _half_curves(run: Run, finer: float, faint: float, focus: Focus | None = None) -> tuple:
     """Of both orders, from above, and from below."""
-    above, below = laws.dominating(run, finer, faint), laws.attack(run, finer, faint)
+    above, below = laws.dominating(run, finer, faint, focus), laws.attack(run, finer, faint, focus)
     infinite = above.log_m_plus - _log_mean(run), above.log_p_minus
     plus, minus, below_plus, below_minus = halves(
         _dominating_columns(above, run), infinite, _achieved_columns(below, run)
@@ -56,7 +79,9 @@ def _half_curves(run: Run, finer: float, faint: float = 0.0) -> tuple[Vertices, 
         _removed(_kept(below_plus, _LEAST_MASS - _log_mean(run)), run, -1.0),
         _added(_kept(below_minus), run, -1.0),
     ]
-    return tuple(padded(found))
+    sums = above.tally, below.tally
+    products = Products(*(sum(getattr(t, kind) for t in sums) for kind in ("usual", "finer")))
+    return (*padded(found), products)
 
 
 def _log_mean(run: Run) -> float:

@@ -13,7 +13,7 @@ from scipy.special import erfcx, ndtr
 from ....mechanisms.random_allocation import dyadic_sum
 from ....numerics.errors import NORMAL_TAIL, SELDOM, UNIT
 from ....numerics.shapes import Array, Float
-from .layout import FULL, Plan, Run
+from .layout import FULL, Focus, Plan, Run
 from .many_steps import Roundings
 
 _GAUSS = np.polynomial.legendre.leggauss(12)
@@ -42,6 +42,7 @@ class Law(NamedTuple):
         error: bound on the relative error of masses that both laws share.
         near: bound on that of the ratio of both.
         most_off: bound on what ``near`` makes of any sum of masses given the record.
+        tally: products that the sums took.
     """
 
     s: Float[Array, " points"]
@@ -52,6 +53,7 @@ class Law(NamedTuple):
     error: float
     near: float
     most_off: float
+    tally: dyadic_sum.Tally
 
 
 def _apart(run: Run, error: float, each: float) -> tuple[float, float, float]:
@@ -187,23 +189,24 @@ class _Above(NamedTuple):
     terms: int = 1
 
 
-def dominating(run: Run, finer: float = 1.0, faint: float = 0.0) -> Law:
+def dominating(run: Run, finer: float = 1.0, faint: float = 0.0, focus: Focus | None = None) -> Law:
     """From above: mass of V, and of every sum, moved apart with both masses kept.
 
     Args:
-        run, finer, faint: as for ``both_sides``.
+        run, finer, faint, focus: as for ``both_sides``.
 
     Method: docs/method/seldom.md#seldom-above
     Method: docs/method/seldom.md#seldom-cancel
     """
-    plan = Plan.of(run, finer, faint)
+    plan = Plan.of(run, finer, faint, focus)
     layout, (x, z) = plan.layout(1), plan.points()
     cells = _cells(run, z)
     one, x = _one_above(run, layout, cells, x[cells.first : cells.last + 1])
     roundings = Roundings(run.steps, run.p, run.log_never, one.law.error)
+    tally = dyadic_sum.Tally()
 
     def join(a: _Above, b: _Above, terms: int) -> _Above:
-        found = _join(plan, a, b, terms)
+        found = _join(plan, a, b, terms, tally)
         roundings.add(terms, (a.law.error, b.law.error), found.law.error, a is b)
         return found
 
@@ -224,7 +227,7 @@ def dominating(run: Run, finer: float = 1.0, faint: float = 0.0) -> Law:
         log_q = np.log(q)
         room = (1.0 + 1e-9) * (1.0 + total.law.error)
         ends = min(np.log(minus * room + LOST), 0.0), np.log(plus * room + faint)
-    return Law(s, log_q - s, log_q + np.log(-np.expm1(-s)), *map(float, ends), *errors)
+    return Law(s, log_q - s, log_q + np.log(-np.expm1(-s)), *map(float, ends), *errors, tally)
 
 
 def _one_above(
@@ -266,8 +269,8 @@ def _one_above(
     return _Above(start, minus, plus), x
 
 
-def _join(plan: Plan, a: _Above, b: _Above, terms: int) -> _Above:
-    s, masses, error, _ = dyadic_sum.add(a.law, b.law)
+def _join(plan: Plan, a: _Above, b: _Above, terms: int, tally: dyadic_sum.Tally) -> _Above:
+    s, masses, error, _ = dyadic_sum.add(a.law, b.law, tally=tally)
     q = masses[0]
     keep = (q > max(_DROPPED, plan.dropped(terms))) & (s >= 0.0)
     gone = ~keep
@@ -298,16 +301,16 @@ def _one_label(
     return np.delete(s, others), np.delete(masses, others, axis=1)
 
 
-def attack(run: Run, finer: float = 1.0, faint: float = 0.0) -> Law:
+def attack(run: Run, finer: float = 1.0, faint: float = 0.0, focus: Focus | None = None) -> Law:
     """From below: rounded log(1 + ρV) are added up, a test like any other.
 
     Args:
-        run, finer, faint: as for ``both_sides``.
+        run, finer, faint, focus: as for ``both_sides``.
 
     Method: docs/method/seldom.md#seldom-below
     Method: docs/method/seldom.md#seldom-cancel
     """
-    plan = Plan.of(run, finer, faint)
+    plan = Plan.of(run, finer, faint, focus)
     layout, (x, _) = plan.layout(1), plan.points()
     between = run.place(0.5 * (x[1:] + x[:-1]))
     cells = _cells(run, between)
@@ -333,10 +336,10 @@ def attack(run: Run, finer: float = 1.0, faint: float = 0.0) -> Law:
     apart = (_LOG_UNITS * exponent + 2.0 * (units + NORMAL_TAIL)) * UNIT
     start = dyadic_sum.spread(layout, np.asarray(x), masses, units * UNIT, apart)
 
-    roundings = Roundings(run.steps, run.p, 0.0, start.error)
+    roundings, tally = Roundings(run.steps, run.p, 0.0, start.error), dyadic_sum.Tally()
 
     def join(a: _Below, b: _Below, terms: int) -> _Below:
-        s, found, *errors = dyadic_sum.add(a.law, b.law, joint=True)
+        s, found, *errors = dyadic_sum.add(a.law, b.law, joint=True, tally=tally)
         faint = plan.dropped(terms)
         for side, most in ((1, max(_SAME_LABEL, faint)), (0, faint)):
             inward = np.argsort(-s if side else s, kind="stable")
@@ -353,4 +356,4 @@ def attack(run: Run, finer: float = 1.0, faint: float = 0.0) -> Law:
     with np.errstate(divide="ignore"):
         log_p, log_m = np.log(p + LOST), np.log(m)
     error = roundings.error(math.log(math.fsum(p)), LOST * len(p), law.error)
-    return Law(s, log_p, log_m, -np.inf, -np.inf, *_apart(run, error, law.apart))
+    return Law(s, log_p, log_m, -np.inf, -np.inf, *_apart(run, error, law.apart), tally)

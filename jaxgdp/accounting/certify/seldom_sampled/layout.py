@@ -28,6 +28,7 @@ _LEAST = 100.0  # −log of the probability that no sum is smaller than what the
 # points than for an accuracy of 1e-3 of any number
 _TINY, _TINY_ROUGH = 1e-9, 1e-5
 _MANY = 1e4  # points that are dropped in all, for each use, at most about
+_BEYOND = 1.25  # times the distance of a focus, up to which there are more points at least
 # standard deviations of one step, above and below: within the first there are doubles with all
 # digits, beyond the second there is 1e-149
 FULL, _BELOW = 37.0, -26.0
@@ -98,6 +99,33 @@ def work(run: Run, finer: float) -> float:
     return points * _CORE * finer**2 * math.log2(run.steps)
 
 
+class Products(NamedTuple):
+    """How many products of masses the sums of a curve took.
+
+    Attributes:
+        usual, finer: on levels of the usual number of points, and on finer ones.
+    """
+
+    usual: float
+    finer: float
+
+
+class Focus(NamedTuple):
+    """Where the sums of a run are laid out on more points.
+
+    Attributes:
+        loss: the privacy loss at which numbers are read off, of removing a record.
+        octaves: g, levels of points about it have 2^g times as many as others.
+        levels: how many of these there are: the last one is that of the loss.
+
+    Method: docs/method/seldom.md#seldom-ratio
+    """
+
+    loss: float
+    octaves: int
+    levels: int = 1
+
+
 class _Body(NamedTuple):
     """Mean and variance of one log(1 + ρV) without jumps, variance without the larger ones, and the
     least sum of a run, but for e^−_LEAST of all runs.
@@ -132,6 +160,7 @@ class Plan(NamedTuple):
         finer: how many times as many points there are as for an accuracy of 1e-3 of any number, a
             power of two, at least 1/8.
         faint: mass that does not matter, of all runs; 0 for as deep as doubles go.
+        focus: where there are more of them, None for nowhere.
         mean, variance, inner: see :class:`_Body`.
         least: the smallest sum that matters.
 
@@ -141,20 +170,23 @@ class Plan(NamedTuple):
     run: Run
     finer: float
     faint: float
+    focus: Focus | None
     mean: float
     variance: float
     inner: float
     least: float
 
     @classmethod
-    def of(cls, run: Run, finer: float = 1.0, faint: float = 0.0) -> Plan:
+    def of(
+        cls, run: Run, finer: float = 1.0, faint: float = 0.0, focus: Focus | None = None
+    ) -> Plan:
         """From a quadrature of one step."""
         body = _Body.of(run)
         # (what is far smaller than the share of runs with the record is told from 0 by nobody)
         share = -math.expm1(-run.log_never)
         tiny = (_TINY if finer >= 1.0 else _TINY_ROUGH) * share
         least = max(body.least, _LEAST_SUM, tiny)
-        return cls(run, finer, faint, body.mean, body.variance, body.inner, least)
+        return cls(run, finer, faint, focus, body.mean, body.variance, body.inner, least)
 
     def dropped(self, terms: int) -> float:
         """Mass of a point of a sum of so many that is not worth keeping."""
@@ -177,13 +209,25 @@ class Plan(NamedTuple):
         apart = math.sqrt(self.variance / terms) * octave < fine * mean  # from 0
         finest = small if not narrow else body if apart else max(body, small)
         exponent = math.floor(math.log2(finest))
+        at = self._fine(octave, number * mean if narrow else 0.0)
         if not apart:
-            return dyadic_sum.Layout(0.0, exponent, octave, core, of_logs=True)
+            return dyadic_sum.Layout(0.0, exponent, octave, core, True, *at)
         # 0 is kept a point as long as the sum may be near it
         centre, ratio = terms * mean, math.sqrt(self.variance / terms) / mean
         coarse = exponent if ratio < 0.05 else max(exponent, math.floor(math.log2(centre)) - 7)
         middle = math.ldexp(round(math.ldexp(centre, -coarse)), coarse)
-        return dyadic_sum.Layout(middle, exponent, octave, core, of_logs=True)
+        return dyadic_sum.Layout(middle, exponent, octave, core, True, *at)
+
+    def _fine(self, octave: int, centre: float) -> tuple[int | None, int, int]:
+        """Exponent of the first spacing about the focus, octaves and levels: the same for sums of
+        all numbers of terms, a few of which are what brings a sum there, as a rule.
+        """
+        if self.focus is None:
+            return None, 0, 1
+        loss, octaves, levels = self.focus
+        distance = abs(loss + self.run.log_never - centre)
+        _, exponent = math.frexp(_BEYOND * max(distance, self.least))
+        return exponent - int(math.log2(2 * octave)) - octaves - levels + 1, octaves, levels
 
     def points(self) -> tuple[Float[Array, " points"], Float[Array, " points"]]:
         """Points of one log(1 + ρV) above 0, as far as they matter, and z there."""

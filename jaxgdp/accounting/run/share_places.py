@@ -1,0 +1,137 @@
+"""Where the sums of a seldom sampled record are laid out on more points, for numbers that are read
+off at one privacy loss, and on how many; nothing here is part of a certificate."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...adjacency import Adjacency
+from ...bracket import Bracket
+from ..question import USUAL, Question
+from .batch import known_threshold
+from .rows import take
+
+if TYPE_CHECKING:
+    from ..certify import seldom_sampled
+
+_KNOWN = 0.7  # lower over upper side of a number from which on it is a place
+_DIGITS = 2  # of a place, so that it is the same when it is asked for again
+_AIM = 0.6  # the width over the width promised that is aimed at
+_BLIND = 8.0  # times as many points there are at the place where curves showed nothing
+# times the width expected from which on points about several octaves are what more are needed of,
+# at most so many octaves, and the part of the distance between points that may do then
+_OTHERS, _MOST_LEVELS, _LESS = 2.0, 5, 0.5
+_USUAL_LEVELS = 8.0  # levels of the usual number of points that have all products, about
+_LITTLE_MORE = 2.5  # times as many points, up to which half of the usual ones do elsewhere
+_MOST_FINER = 4.0  # points elsewhere, over the usual ones
+_MOST_OCTAVES = 5  # before there are more points elsewhere
+
+
+class Points(NamedTuple):
+    """How many points there are.
+
+    Attributes:
+        finer: how many times as many as usual.
+        octaves, levels: about a place; see ``seldom_sampled.Focus``.
+    """
+
+    finer: float
+    octaves: int = 0
+    levels: int = 1
+
+    @property
+    def near(self) -> float:
+        """How many times as many as usual there are at the place."""
+        return self.finer * 2.0**self.octaves
+
+
+def served(own: Question) -> bool:
+    """Whether every number asked for is read off at one loss of removing a record that is, or may
+    become, known, and beyond the usual accuracy, which points elsewhere count for too, at one that
+    is known; losses of adding a record are bounded, and points elsewhere count for them.
+    """
+    each = [quantity for quantity, _ in own.asked]
+    if (
+        own.keep
+        or own.adjacency is Adjacency.ADD
+        or not all(quantity.worse_of_orders for quantity in each)
+    ):
+        return False
+    return own.rtol >= USUAL or all(quantity.threshold is not None for quantity in each)
+
+
+def place(own: Question, results: dict[str, Bracket], at: int) -> float | None:
+    """The privacy loss of removing a record that all numbers asked for are read off at, about, if
+    it is known: that of the widest one.
+
+    Args:
+        own: what is asked.
+        results: what is known of a batch.
+        at: the setting's place there.
+    """
+    found, most = None, -math.inf
+    if not served(own):
+        return None
+    for quantity, asked in own.asked:
+        sides, known = take(results[quantity.name], at), known_threshold(quantity, asked, 1)
+        if known is not None:
+            loss = float(known[0])
+        elif sides.lower > _KNOWN * sides.upper:
+            loss = 0.5 * float(sides.lower + sides.upper)
+        else:
+            return None
+        wide = float(quantity.excess(sides, own.rtol))
+        if found is None or wide > most:
+            found, most = float(f"{loss:.{_DIGITS}g}"), wide
+    return found
+
+
+class Widths:
+    """Widths over the width promised of curves on ever more points about a place: they go with the
+    square of the distance between points there, as long as a sum comes there by one large step and
+    not by several, each of which is a few octaves below.
+
+    Method: docs/method/seldom.md#seldom-which
+    """
+
+    def __init__(self) -> None:
+        self.points = Points(1.0)
+        self.width, self.slow = math.inf, False
+        self.usual, self.finer = math.inf, math.inf
+
+    def add(self, points: Points, width: float, products: seldom_sampled.Products) -> None:
+        """A curve on so many points, and its width: infinite where that tells nothing."""
+        expected = self.width * (self.points.near / points.near) ** 2
+        self.slow = _OTHERS * expected < width < math.inf
+        self.points, self.width = points, width
+        # products, of the usual number of points and of one finer level of as many
+        self.usual = products.usual / points.finer**2
+        finer = products.finer / (points.near**2 * points.levels)
+        self.finer = finer if points.octaves else self.usual / _USUAL_LEVELS
+
+    def work(self, points: Points) -> float:
+        """Products that a curve takes, about."""
+        near = points.levels * points.near**2 if points.octaves else 0.0
+        return self.usual * points.finer**2 + self.finer * near
+
+    def next(self, most: float) -> Points | None:
+        """The points on which a curve is expected to be as narrow as asked, or as many of them as
+        take so many products at most; None where these are not more than there were.
+        """
+        last, levels = self.points, self.points.levels
+        more = math.sqrt(self.width / _AIM) if self.width < math.inf else _BLIND
+        finer = max(last.finer, 1.0 if more > _LITTLE_MORE else 0.5)
+        if self.slow:  # … on more levels, and on more points elsewhere
+            more, levels = max(_LESS * more, 1.0), min(levels + 2, _MOST_LEVELS)
+            finer = min(2.0 * finer, _MOST_FINER)
+        octaves = max(math.ceil(math.log2(last.near * more / finer)), 0)
+        for fewer in range(octaves, -1, -1):
+            points = Points(finer, fewer, levels)
+            if fewer > _MOST_OCTAVES:  # … of which half as many lie elsewhere
+                points = Points(2.0 * finer, fewer - 1, levels)
+            if points.near < last.near or points == last:
+                return None
+            if self.work(points) <= most:
+                return points
+        return None

@@ -1,0 +1,89 @@
+"""How many points curves have about the place where a number is read off, and what that makes of
+small δ of records that are seldom sampled."""
+
+import math
+
+import numpy as np
+import pytest
+
+import jaxgdp
+from jaxgdp.accounting.certify.seldom_sampled import Products
+from jaxgdp.accounting.question import Question
+from jaxgdp.accounting.run import share_places
+from jaxgdp.accounting.run.share_places import Points, Widths
+from jaxgdp.bracket import Bracket
+from jaxgdp.quantities.registry import REGISTRY
+
+
+def _place(name, asked, adjacency, lower, upper, rtol=1e-3):
+    question = Question(rtol, 1e-10, adjacency, ((REGISTRY[name], np.float64(asked)),))
+    results = {name: Bracket(np.array([9.0, lower]), np.array([9.0, upper]))}
+    return share_places.place(question, results, 1)
+
+
+def test_place_is_a_loss_of_removing_a_record():
+    assert _place("delta", 2.0, "remove", 0.0, 1.0) == 2.0
+    assert _place("delta", 2.0, "add_remove", 0.0, 1.0) == 2.0
+    assert _place("epsilon", 1e-5, "remove", 3.0, 3.2) == 3.1
+    # what is hardly known is no place, and the same one comes of brackets that differ by little
+    assert _place("epsilon", 1e-5, "remove", 1.0, 3.0) is None
+    assert _place("epsilon", 1e-5, "remove", 3.0, 3.0) == _place(
+        "epsilon", 1e-5, "remove", 2.99, 3.01
+    )
+    # losses of adding one are bounded: points elsewhere count
+    assert _place("delta", 2.0, "add", 0.0, 1.0) is None
+    # numbers that whole curves decide have none, nor has an ε to more digits than usual
+    assert _place("mu", 1e-10, "remove", 1.0, 1.1) is None
+    assert _place("epsilon", 1e-5, "remove", 3.0, 3.2, rtol=1e-5) is None
+    assert _place("delta", 2.0, "remove", 0.0, 1.0, rtol=1e-5) == 2.0
+
+
+def test_widths_ask_for_as_many_points_as_make_them_narrow():
+    widths = Widths()
+    widths.add(Points(0.25, 2), 40.0, Products(1e7, 1e7))
+    found = widths.next(1e12)
+    # the square of the distance between points leaves what is asked, and half as many do not
+    assert 40.0 / found.near**2 <= 1.0 < 4.0 * 40.0 / found.near**2 + 1.0
+    assert found.levels == 1 and found.finer == 1.0
+    # four times as many products for twice as many points at the place
+    assert widths.work(found) == pytest.approx(1e7 * 16.0 + 1e7 * found.near**2)
+    # fewer where these are too many, none where no more are left
+    fewer = widths.next(1e9)
+    assert widths.work(fewer) <= 1e9 < widths.work(fewer._replace(octaves=fewer.octaves + 1))
+    assert widths.next(1e8) is None
+
+
+def test_widths_that_fall_slower_ask_for_more_levels_and_points_elsewhere():
+    widths = Widths()
+    widths.add(Points(0.25, 2), 64.0, Products(1e7, 1e7))
+    widths.add(Points(1.0, 3), 10.0, Products(1e8, 6e8))
+    assert widths.next(1e12)[::2] == (2.0, 3)
+    # where nothing was seen there is nothing to compare with
+    widths = Widths()
+    widths.add(Points(0.25, 2), math.inf, Products(1e7, 1e7))
+    assert widths.next(1e12) == Points(1.0, 3)
+    widths.add(Points(1.0, 3), 10.0, Products(1e8, 6e8))
+    assert widths.next(1e12).levels == 1
+
+
+@pytest.mark.parametrize(
+    ("sigma", "p", "steps", "epsilon", "adjacency"),
+    [
+        (0.28, 1.52e-9, 31750, 64.8, "remove"),  # δ of 3e-81, left .9 % wide by points alike
+        (2.31, 6.86e-7, 643, 0.702, "remove"),  # of 7e-238
+        (0.819, 2.48e-8, 2, 23.4, "remove"),  # of 3e-246
+        (1.03, 3.01e-9, 9963601, 5.43, "add_remove"),  # of 6e-146
+    ],
+)
+def test_small_deltas_of_records_seldom_sampled_are_as_accurate_as_asked(
+    sigma, p, steps, epsilon, adjacency
+):
+    run = jaxgdp.dpsgd(sigma, p, steps)
+    asked = {"epsilon": epsilon, "adjacency": adjacency, "executor": "eager"}
+    found = jaxgdp.measure(run, "delta", **asked)
+    lower, upper = found["delta"]
+    assert found.status["delta"] == 0
+    assert 0.0 < lower <= upper <= (1.0 + 1e-3) * lower
+    # one use shows no more than all of them, and is known in closed form
+    one = jaxgdp.measure(jaxgdp.dpsgd(sigma, p, 1), "delta", **asked)["delta"]
+    assert upper >= one[0]
