@@ -38,3 +38,19 @@ def first(number: int, settings: Iterable[Any]) -> list[Any]:
         pytest.param(*each, marks=() if i < number else pytest.mark.nightly)
         for i, each in enumerate(arguments)
     ]
+
+
+def some(step: int, settings: Iterable[Any], start: int = 0) -> list[Any]:
+    """Settings, of which by day one in so many is tested: of tests that run for every class, others
+    each time.
+
+    Args:
+        step: one in how many is tested by day.
+        settings: tuples of arguments of a test, or its only argument.
+        start: the first of them.
+    """
+    arguments = (s if isinstance(s, tuple) else (s,) for s in settings)
+    return [
+        pytest.param(*each, marks=() if i % step == start else pytest.mark.nightly)
+        for i, each in enumerate(arguments)
+    ]

@@ -74,7 +74,7 @@ def test_toml_file(tmp_path):
     "mechanism",
     [
         jaxgdp.FixedSize(5.0, 2, 20).replace_one(),
-        jaxgdp.TruncatedPoisson(5.0, 0.08, 6, 25).zeroed(),
+        pytest.param(jaxgdp.TruncatedPoisson(5.0, 0.08, 6, 25).zeroed(), marks=pytest.mark.nightly),
     ],
     ids=lambda m: type(m).__name__,
 )

@@ -376,6 +376,7 @@ def noise_of_mu(goal, p, number, lattice):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("in_one_program", [False, pytest.param(True, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
 def test_calibrated_noise_is_differentiable(lattice, in_one_program):
     """σ meets the goal on the safe side, agrees with the host's calibration, and moves as the
     implicit function theorem says.

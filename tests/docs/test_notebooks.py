@@ -142,9 +142,11 @@ def check_outputs(path, folder, kernel):
         assert kind.startswith("image/") or agree(old, new), f"stored: {old}\nnow: {new}"
 
 
-# (the two that take longest are run nightly: what they show is tested beside them)
+# (those that take longest are run nightly: what they show is tested beside them)
 BY_DAY = [
-    pytest.param(path, marks=pytest.mark.nightly if path.stem.startswith(("9_", "10_")) else ())
+    pytest.param(
+        path, marks=pytest.mark.nightly if path.stem.startswith(("5_", "8_", "9_", "10_")) else ()
+    )
     for path in NOTEBOOKS
 ]
 

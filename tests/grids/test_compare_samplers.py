@@ -87,6 +87,7 @@ def test_tables_and_figures(found, tmp_path):
         sampler_bands(found, plt.Figure().add_subplot(), "delta")
 
 
+@pytest.mark.nightly
 def test_rows_of_steps_as_they_are_implemented():
     found = jaxgdp.compare_samplers(
         1.0,

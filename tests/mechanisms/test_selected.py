@@ -149,6 +149,7 @@ def test_mean_next_to_one_tends_to_the_mechanism():
     assert abs(found.lower - exact) < 1e-3 * exact
 
 
+@pytest.mark.nightly
 def test_bounds_grow_with_the_mean_and_fall_with_the_noise():
     sigma, mean = np.array([[2.0], [3.0]]), np.array([2.0, 8.0])  # (one base is that of others)
     found = jaxgdp.epsilon(

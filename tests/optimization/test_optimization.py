@@ -31,7 +31,7 @@ def test_gaussian_stages_have_a_closed_form():
     assert found.start_proxy > 1.05 * found.proxy and len(found.history) == 40
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_subsampled_optimum_cannot_be_bettered_nearby():
     """Other shapes of noise and other sampling rates, each calibrated by itself to the same target,
     do no better.

@@ -114,7 +114,7 @@ def test_stages_of_equal_noise_are_the_constant_schedule():
     )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_utility_on_the_digits(tmp_path):
     pytest.importorskip("matplotlib")
     (row,) = reproduce("kulynych2024", output=tmp_path, only=["figure-1-digits"], quick=True).rows

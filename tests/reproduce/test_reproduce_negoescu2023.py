@@ -158,7 +158,7 @@ def test_downloads_of_scikit_learn_become_one_hot():
     assert inputs.tolist() == [[30, 1, 0, 5], [40, 0, 1, 6]] and labels.tolist() == [False, True]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_quick_run_of_everything(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     for name in ("JAXGDP_ADULT", "JAXGDP_MNIST"):

@@ -497,6 +497,7 @@ def test_finer_curves_have_more_thresholds_where_the_last_one_did_not_tell(monke
     assert by_moments._finer(by_moments.Look((1, 1)), own, None).finer == (2, 5)
 
 
+@pytest.mark.nightly
 def test_epsilon_of_thousands_of_jumps_is_their_quantile_and_takes_seconds():
     sigma, p, steps, delta = 0.0919, 0.0014434, 1682336, 4.42e-9
     start = time.process_time()

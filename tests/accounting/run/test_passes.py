@@ -28,7 +28,10 @@ def alone():
     return [asked([i]) for i in range(12)]
 
 
-@pytest.mark.parametrize("together", [1, pytest.param(3000, marks=pytest.mark.nightly), 2**24])
+NIGHTLY = [pytest.param(number, marks=pytest.mark.nightly) for number in (3000, 2**24)]
+
+
+@pytest.mark.parametrize("together", [1, *NIGHTLY])
 def test_every_setting_gets_its_own_numbers(monkeypatch, alone, together):
     calls, run_passes = [], passes.run_passes
     monkeypatch.setattr(passes, "_READ_TOGETHER", together)
