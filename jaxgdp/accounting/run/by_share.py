@@ -240,7 +240,7 @@ class _Looks:
         return min(rates) <= _UNSEEN and self.width * self.own.rtol >= _NOTHING
 
     def about_a_place(self, most: float) -> bool:
-        """Look at curves on ever more points about the one place where numbers are read off, while
+        """Look at curves on ever more points about the one place where a number is read off, while
         these help, with so many products in all; whether there is such a place.
         """
         from ..certify import seldom_sampled

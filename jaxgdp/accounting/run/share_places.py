@@ -47,44 +47,37 @@ class Points(NamedTuple):
 
 
 def served(own: Question) -> bool:
-    """Whether every number asked for is read off at one loss of removing a record that is, or may
-    become, known, and beyond the usual accuracy, which points elsewhere count for too, at one that
-    is known; losses of adding a record are bounded, and points elsewhere count for them.
+    """Whether one number is asked for, and read off at one loss of removing a record that is, or
+    may become, known; beyond the usual accuracy, which points elsewhere count for too, at one that
+    is known. Losses of adding a record are bounded, and points elsewhere count for them.
     """
-    each = [quantity for quantity, _ in own.asked]
-    if (
-        own.keep
-        or own.adjacency is Adjacency.ADD
-        or not all(quantity.worse_of_orders for quantity in each)
-    ):
+    if own.keep or len(own.asked) != 1 or own.adjacency is Adjacency.ADD:
         return False
-    return own.rtol >= USUAL or all(quantity.threshold is not None for quantity in each)
+    ((quantity, _),) = own.asked
+    known = own.rtol >= USUAL or quantity.threshold is not None
+    return quantity.worse_of_orders and known
 
 
 def place(own: Question, results: dict[str, Bracket], at: int) -> float | None:
-    """The privacy loss of removing a record that all numbers asked for are read off at, about, if
-    it is known: that of the widest one.
+    """The privacy loss of removing a record that the number asked for is read off at, about, if it
+    is known.
 
     Args:
         own: what is asked.
         results: what is known of a batch.
         at: the setting's place there.
     """
-    found, most = None, -math.inf
     if not served(own):
         return None
-    for quantity, asked in own.asked:
-        sides, known = take(results[quantity.name], at), known_threshold(quantity, asked, 1)
-        if known is not None:
-            loss = float(known[0])
-        elif sides.lower > _KNOWN * sides.upper:
-            loss = 0.5 * float(sides.lower + sides.upper)
-        else:
-            return None
-        wide = float(quantity.excess(sides, own.rtol))
-        if found is None or wide > most:
-            found, most = float(f"{loss:.{_DIGITS}g}"), wide
-    return found
+    ((quantity, asked),) = own.asked
+    sides, known = take(results[quantity.name], at), known_threshold(quantity, asked, 1)
+    if known is not None:
+        loss = float(known[0])
+    elif sides.lower > _KNOWN * sides.upper:
+        loss = 0.5 * float(sides.lower + sides.upper)
+    else:
+        return None
+    return float(f"{loss:.{_DIGITS}g}")
 
 
 class Widths:

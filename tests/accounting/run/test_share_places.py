@@ -30,6 +30,10 @@ def test_place_is_a_loss_of_removing_a_record():
     assert _place("epsilon", 1e-5, "remove", 3.0, 3.0) == _place(
         "epsilon", 1e-5, "remove", 2.99, 3.01
     )
+    # two numbers are read off at two places
+    both = tuple((REGISTRY[name], np.float64(1e-5)) for name in ("epsilon", "delta"))
+    assert not share_places.served(Question(1e-3, 1e-10, "remove", both))
+    assert share_places.served(Question(1e-3, 1e-10, "remove", both[:1]))
     # losses of adding one are bounded: points elsewhere count
     assert _place("delta", 2.0, "add", 0.0, 1.0) is None
     # numbers that whole curves decide have none, nor has an ε to more digits than usual

@@ -192,7 +192,7 @@ class Plan(NamedTuple):
         """Mass of a point of a sum of so many that is not worth keeping."""
         return self.faint * terms / (self.run.steps * _MANY)
 
-    @functools.cache  # noqa: B019 (a plan is small, and seldom made)
+    @functools.lru_cache(maxsize=1024)  # noqa: B019 (a plan is small, and holds nothing else)
     def layout(self, terms: int) -> dyadic_sum.Layout:
         """Points for a sum of so many: around 0 while it varies by much, else around its mean."""
         number = self.run.steps
