@@ -4,11 +4,13 @@ is never as large."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from ...bracket import LEAST
+from ...adjacency import Adjacency
+from ...bracket import LEAST, Bracket
 from ...mechanisms import SubsampledGaussian
 from ...mechanisms.composition import Groups
 from ...numerics.normal import log_ndtr
@@ -16,7 +18,7 @@ from ...numerics.precision import with_float64
 from ...numerics.shapes import Array, Bool, Int
 from ..certify import closed_forms, counted_jumps, jump_sides, truncated_moments
 from ..certify.curve import GaussianParts
-from ..question import Question
+from ..question import Answer, Question
 from .batch import known_threshold
 from .executors import EAGER
 from .rows import take
@@ -60,6 +62,45 @@ def narrow(
         curve = closed_forms.oriented(curve, order)
         found.add(np.array([row]), closed_forms.read([curve], own))
     return told
+
+
+@with_float64
+def order_left(
+    groups: Groups, question: Question, some: Bool[np.ndarray, " settings"]
+) -> dict[Adjacency, Int[np.ndarray, " rows"]]:
+    """Those of ``some`` settings of which one order of a pair shows nothing where both count: by
+    the other one, which their numbers are those of.
+
+    Args:
+        groups, question: of the whole batch.
+        some: the settings that are meant.
+
+    Method: docs/method/adjacency.md#symmetrisation
+    """
+    number = len(some)
+    known = [known_threshold(quantity, at, number) for quantity, at in question.asked]
+    worse = all(quantity.worse_of_orders for quantity, _ in question.asked)
+    near = [threshold for threshold in known if threshold is not None]
+    both = question.adjacency is Adjacency.ADD_REMOVE and not question.keep
+    if not (both and worse and near and len(near) == len(known)):
+        return {}
+    threshold, parts = np.min(near, axis=0), EAGER.parts(groups)
+    some = some & (threshold > 0.0)
+    one = replace(question, adjacency=Adjacency.REMOVE)
+    plus, minus = some & (_log_deltas(groups, one, threshold, parts, some) <= _NOTHING)
+    left = {Adjacency.ADD: plus & ~minus, Adjacency.REMOVE: minus & ~plus}
+    return {order: np.flatnonzero(rows) for order, rows in left.items() if np.any(rows)}
+
+
+def with_nothing(answer: Answer) -> Answer:
+    """An answer about one order that is one about both, of which the other one shows nothing: as
+    much as counts for that.
+    """
+    results = {
+        name: Bracket(bracket.lower, np.maximum(bracket.upper, LEAST))
+        for name, bracket in answer.results.items()
+    }
+    return answer._replace(results=results)
 
 
 def _log_deltas(

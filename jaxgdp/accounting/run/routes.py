@@ -12,6 +12,7 @@ import contextvars
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,7 @@ def answer(
     found = RunningBrackets(number, question)
     nothing = left & far_out.narrow(groups, question, found, left)
     nothing[nothing] = ~_wide(found, question, np.flatnonzero(nothing))
+    nothing |= _by_one_order(groups, question, found, left & ~nothing, max_size, executor)
     left &= ~nothing
     curves = question.keep and question.rtol >= USUAL
     seldom = left & by_share.seldom(groups, curves=curves)
@@ -137,6 +139,26 @@ def _side_by_side(
     for rows, part in parts:
         found.put(rows, part)
     return found.answer()
+
+
+def _by_one_order(
+    groups: tuple,
+    question: Question,
+    found: RunningBrackets,
+    some: Array,
+    max_size: int,
+    executor: Executor | None,
+) -> Array:
+    """Put brackets of those of ``some`` settings of which one order shows nothing where both
+    count, as they are of the other one alone; which ones these are.
+    """
+    done = np.zeros(len(some), bool)
+    for order, rows in far_out.order_left(groups, question, some).items():
+        own = replace(question.take(rows, len(some)), adjacency=order)
+        alone = answer(take(groups, rows), own, None, max_size, executor)
+        found.put(rows, far_out.with_nothing(alone))
+        done[rows] = True
+    return done
 
 
 def _by_share(

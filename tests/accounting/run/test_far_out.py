@@ -8,6 +8,7 @@ there.
 import pytest
 
 import jaxgdp
+from jaxgdp.bracket import LEAST
 
 # σ, p, T, quantity, its argument
 SETTINGS = [
@@ -72,3 +73,23 @@ def test_one_order_far_out_beside_one_that_ends_early():
         jaxgdp.dpsgd(0.0947, 5.37e-7, 2), "delta", epsilon=321.76, adjacency="remove"
     )
     assert alone.delta.lower <= found.delta.upper and found.delta.lower <= alone.delta.upper
+
+
+@pytest.mark.parametrize(
+    ("run", "epsilon"),
+    [
+        (jaxgdp.dpsgd(3.0, 1e-9, 10**9), 0.3),  # up to 2e-20 where both orders went one way
+        (jaxgdp.dpsgd(2.0, 1e-8, 10**8), 0.35),
+        (jaxgdp.dpsgd(5.0, 1e-6, 10**5), 0.05),
+    ],
+)
+def test_both_orders_show_as_much_as_the_one_of_which_anything_is_left(run, epsilon):
+    found = {
+        adjacency: jaxgdp.measure(run, "delta", epsilon=epsilon, adjacency=adjacency)
+        for adjacency in ("add_remove", "add", "remove")
+    }
+    both, *each = (one["delta"] for one in found.values())
+    assert found["add_remove"].status["delta"] == 0
+    assert max(one.lower for one in each) * (1.0 - 1e-3) <= both.upper
+    assert both.upper <= max(LEAST, *(one.upper * (1.0 + 1e-3) for one in each))
+    assert both.lower >= max(one.lower * (1.0 - 1e-3) for one in each)
