@@ -325,7 +325,7 @@ def _narrowed(
     while points > least and seldom_sampled.work(run, points) > most:
         points //= 2
     if share_places.served(own):
-        if looks.about_a_place(times * _products(run, own, finer == 1)):
+        if looks.about_a_place(_products(run, own, finer == 1)):
             return looks.curve
     if finer == 1 and not looks.at_few_points():
         return looks.curve
@@ -462,6 +462,8 @@ def narrow_at_last(groups: Groups, row: int, own: Question, results: dict[str, B
     Args:
         groups, row, own, results: as for :func:`narrow`.
     """
+    if share_places.served(own):  # (a lattice about its place takes less)
+        return
     if own.rtol < USUAL and 1.0 < worst(results, own, row) <= _LEFT_AT_LAST:
         narrow(groups, row, own, results, times=_TIMES_AT_LAST)
 
