@@ -81,12 +81,12 @@ def _two_steps_agree(sigma, p):
         sign = 1.0 if adjacency == "remove" else -1.0
         # (in the other order the last digits of ε are all that is left of larger losses)
         for epsilon in sign * np.log1p(share * np.expm1(np.minimum(sign * losses, 18.0))):
-            exact, rough = (_two_steps(sigma, p, epsilon, adjacency, n) for n in (20_001, 15_001))
+            exact, rough = (_two_steps(sigma, p, epsilon, adjacency, n) for n in (200_001, 30_001))
             room = 3.0 * abs(exact - rough) + 1e-11 * exact
             low, high = _numbers(run, adjacency, [("delta", float(epsilon))])["delta"]
             assert low[0] <= exact + room and high[0] >= exact - room
-            # (rates are logs that differ by a share of π)
-            if share > 1e-12:
+            # (rates are logs that differ by a share of π, sums far below it are not told from 0)
+            if share > 1e-12 and exact > 1e-9 * share:
                 assert high[0] - low[0] <= 2e-3 * exact + 1e-10 * share + room
             for finer, faint in _FEWER:
                 few = [("delta", float(epsilon))], finer, faint * share
@@ -132,9 +132,9 @@ def _deep_tails_agree(sigma, p, depth):
     run = Run(sigma, p, 2)
     epsilon = float(np.log1p(-np.expm1(-run.log_never) * np.expm1(depth / sigma)))
     exact, rough = (_log_two_steps(sigma, p, epsilon, "remove", n) for n in (60_001, 40_001))
-    low, high = (
-        float(np.log(side[0])) for side in _numbers(run, "remove", [("delta", epsilon)])["delta"]
-    )
+    sides = _numbers(run, "remove", [("delta", epsilon)])["delta"]
+    with np.errstate(divide="ignore"):  # (a lower side may be 0)
+        low, high = (float(np.log(side[0])) for side in sides)
     room = 3.0 * abs(exact - rough) + 1e-10
     assert low <= exact + room
     assert exact - room <= high
@@ -313,7 +313,7 @@ def test_runs_that_lattices_know_are_within_both(run, adjacency):
         assert low <= other.upper and other.lower <= high
         # (a lattice has more of a small δ, and of a regret)
         if name not in ("regret", "delta"):
-            assert high - low <= 2e-3 * high
+            assert high - low <= 2.5e-3 * high
 
 
 @pytest.mark.parametrize(
