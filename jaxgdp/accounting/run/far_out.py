@@ -65,11 +65,11 @@ def narrow(
 
 
 @with_float64
-def order_left(
+def adding_left(
     groups: Groups, question: Question, some: Bool[np.ndarray, " settings"]
-) -> dict[Adjacency, Int[np.ndarray, " rows"]]:
-    """Those of ``some`` settings of which one order of a pair shows nothing where both count: by
-    the other one, which their numbers are those of.
+) -> Bool[np.ndarray, " settings"]:
+    """Those of ``some`` settings of which removing a record shows nothing where both orders count,
+    and adding one may: their numbers are those of adding.
 
     Args:
         groups, question: of the whole batch.
@@ -83,13 +83,13 @@ def order_left(
     near = [threshold for threshold in known if threshold is not None]
     both = question.adjacency is Adjacency.ADD_REMOVE and not question.keep
     if not (both and worse and near and len(near) == len(known)):
-        return {}
+        return np.zeros(number, bool)
     threshold, parts = np.min(near, axis=0), EAGER.parts(groups)
-    some = some & (threshold > 0.0)
+    # (where adding shows nothing, removing was looked at by ``narrow``)
+    some = some & (threshold > 0.0) & (threshold < parts.largest_minus)
     one = replace(question, adjacency=Adjacency.REMOVE)
-    plus, minus = some & (_log_deltas(groups, one, threshold, parts, some) <= _NOTHING)
-    left = {Adjacency.ADD: plus & ~minus, Adjacency.REMOVE: minus & ~plus}
-    return {order: np.flatnonzero(rows) for order, rows in left.items() if np.any(rows)}
+    plus, minus = _log_deltas(groups, one, threshold, parts, some)
+    return some & (plus <= _NOTHING) & (minus > _NOTHING)
 
 
 def with_nothing(answer: Answer) -> Answer:

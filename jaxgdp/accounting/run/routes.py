@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ...adjacency import Adjacency
 from ...bracket import Bracket
 from ...numerics.precision import with_float64
 from ...numerics.shapes import Array
@@ -65,8 +66,11 @@ def answer(
     found = RunningBrackets(number, question)
     nothing = left & far_out.narrow(groups, question, found, left)
     nothing[nothing] = ~_wide(found, question, np.flatnonzero(nothing))
-    nothing |= _by_one_order(groups, question, found, left & ~nothing, max_size, executor)
     left &= ~nothing
+    adding = far_out.adding_left(groups, question, left)
+    _by_adding(groups, question, found, adding, progress, max_size, executor)
+    nothing |= adding
+    left &= ~adding
     curves = question.keep and question.rtol >= USUAL
     seldom = left & by_share.seldom(groups, curves=curves)
     # (jumps first: what is far from private by them is seldom so by quadratures of its loss)
@@ -94,7 +98,7 @@ def answer(
     _by_pieces(groups, question, found, left, (left | long.hopeless) & ~counted, max_size)
     some = jumps | helped
     _by_steps(groups, question, found, some, counted, seldom, left, max_size, executor)
-    progress(int(np.count_nonzero(~left)))
+    progress(int(np.count_nonzero(~left & ~adding)))
     others = np.flatnonzero(left)
     if len(others):
         part = take(groups, others), question.take(others, number)
@@ -141,24 +145,23 @@ def _side_by_side(
     return found.answer()
 
 
-def _by_one_order(
+def _by_adding(
     groups: tuple,
     question: Question,
     found: RunningBrackets,
     some: Array,
+    progress: Callable[[int], Any],
     max_size: int,
     executor: Executor | None,
-) -> Array:
-    """Put brackets of those of ``some`` settings of which one order shows nothing where both
-    count, as they are of the other one alone; which ones these are.
+) -> None:
+    """Put brackets of ``some`` settings, of which removing a record shows nothing, as they are of
+    adding one alone.
     """
-    done = np.zeros(len(some), bool)
-    for order, rows in far_out.order_left(groups, question, some).items():
-        own = replace(question.take(rows, len(some)), adjacency=order)
-        alone = answer(take(groups, rows), own, None, max_size, executor)
+    rows = np.flatnonzero(some)
+    if len(rows):
+        own = replace(question.take(rows, len(some)), adjacency=Adjacency.ADD)
+        alone = answer(take(groups, rows), own, progress, max_size, executor)
         found.put(rows, far_out.with_nothing(alone))
-        done[rows] = True
-    return done
 
 
 def _by_share(
