@@ -66,11 +66,8 @@ def answer(
     found = RunningBrackets(number, question)
     nothing = left & far_out.narrow(groups, question, found, left)
     nothing[nothing] = ~_wide(found, question, np.flatnonzero(nothing))
-    left &= ~nothing
-    adding = far_out.adding_left(groups, question, left)
-    _by_adding(groups, question, found, adding, progress, max_size, executor)
-    nothing |= adding
-    left &= ~adding
+    adding = _by_adding(groups, question, found, left & ~nothing, progress, max_size, executor)
+    left &= ~(nothing | adding)
     curves = question.keep and question.rtol >= USUAL
     seldom = left & by_share.seldom(groups, curves=curves)
     # (jumps first: what is far from private by them is seldom so by quadratures of its loss)
@@ -84,7 +81,7 @@ def answer(
     if executor not in (None, EAGER) and np.count_nonzero(plain) > SEVERAL:
         return _side_by_side(groups, question, plain, progress, max_size, executor)
     # a curve in closed form needs no lattice, nor do most very long runs
-    rows = np.flatnonzero(~left & ~nothing)
+    rows = np.flatnonzero(~(left | nothing | adding))
     if len(rows):
         closed = [each for each in known if each is not None]
         found.put(rows, closed_forms.answer(closed, question.take(rows, number)))
@@ -153,15 +150,17 @@ def _by_adding(
     progress: Callable[[int], Any],
     max_size: int,
     executor: Executor | None,
-) -> None:
-    """Put brackets of ``some`` settings, of which removing a record shows nothing, as they are of
-    adding one alone.
+) -> Array:
+    """Put brackets of those of ``some`` settings of which removing a record shows nothing, as they
+    are of adding one alone; which ones these are.
     """
-    rows = np.flatnonzero(some)
+    adding = far_out.adding_left(groups, question, some)
+    rows = np.flatnonzero(adding)
     if len(rows):
         own = replace(question.take(rows, len(some)), adjacency=Adjacency.ADD)
         alone = answer(take(groups, rows), own, progress, max_size, executor)
         found.put(rows, far_out.with_nothing(alone))
+    return adding
 
 
 def _by_share(
