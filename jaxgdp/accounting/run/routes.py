@@ -146,11 +146,11 @@ def _by_adding(
     groups: tuple,
     question: Question,
     found: RunningBrackets,
-    some: Array,
+    some: np.ndarray,
     progress: Callable[[int], Any],
     max_size: int,
     executor: Executor | None,
-) -> Array:
+) -> np.ndarray:
     """Put brackets of those of ``some`` settings of which removing a record shows nothing, as they
     are of adding one alone; which ones these are.
     """
