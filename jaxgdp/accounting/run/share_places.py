@@ -45,6 +45,13 @@ class Points(NamedTuple):
         """How many times as many as usual there are at the place."""
         return self.finer * 2.0**self.octaves
 
+    @property
+    def of_place(self) -> float:
+        """Products on the levels about the place, over those of one of the usual number: the lower
+        ones of several have more mass.
+        """
+        return self.near**2 * self.levels**1.5
+
 
 def served(own: Question) -> bool:
     """Whether one number is asked for, and read off at one loss of removing a record that is, or
@@ -100,13 +107,13 @@ class Widths:
         self.points, self.width = points, width
         # products, of the usual number of points and of one finer level of as many
         self.usual = products.usual / points.finer**2
-        finer = products.finer / (points.near**2 * points.levels)
+        finer = products.finer / points.of_place
         self.finer = finer if points.octaves else self.usual / _USUAL_LEVELS
 
     def work(self, points: Points) -> float:
         """Products that a curve takes, about."""
-        near = points.levels * points.near**2 if points.octaves else 0.0
-        return self.usual * points.finer**2 + self.finer * near
+        near = self.finer * points.of_place if points.octaves else 0.0
+        return self.usual * points.finer**2 + near
 
     def next(self, most: float) -> Points | None:
         """The points on which a curve is expected to be as narrow as asked, or as many of them as
