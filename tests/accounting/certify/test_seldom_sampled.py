@@ -85,9 +85,10 @@ def _two_steps_agree(sigma, p):
             room = 3.0 * abs(exact - rough) + 1e-11 * exact
             low, high = _numbers(run, adjacency, [("delta", float(epsilon))])["delta"]
             assert low[0] <= exact + room and high[0] >= exact - room
-            # (rates are logs that differ by a share of π, sums far below it are not told from 0)
-            if share > 1e-12 and exact > 1e-9 * share:
-                assert high[0] - low[0] <= 2e-3 * exact + 1e-10 * share + room
+            # (rates are logs that differ by a share of π, 1e-9 of which is not told from 0)
+            if share > 1e-12:
+                least = 1e-10 if exact > 1e-9 * share else 1e-9
+                assert high[0] - low[0] <= 2e-3 * exact + least * share + room
             for finer, faint in _FEWER:
                 few = [("delta", float(epsilon))], finer, faint * share
                 low, high = _numbers(run, adjacency, *few)["delta"]
@@ -315,7 +316,11 @@ def test_runs_that_lattices_know_are_within_both(run, adjacency):
         assert low <= other.upper and other.lower <= high
         # (a lattice has more of a small δ, and of a regret)
         if name not in ("regret", "delta"):
-            assert high - low <= 2.5e-3 * high
+            if name == "beta" and high < 1e-6:  # far out, where usual points leave a little more
+                finer = _numbers(run, adjacency, [(name, at)], 2.0)[name]
+                assert low <= finer.lower[0] <= finer.upper[0] <= high
+                low, high = (float(side[0]) for side in finer)
+            assert high - low <= 2e-3 * high, name
 
 
 @pytest.mark.parametrize(
