@@ -17,7 +17,7 @@ from .batch import Batch, plan_program
 from .executors import COMPILED, EAGER, Executor
 from .rows import chunks, joined, take
 
-TOGETHER = 64  # tasks that are planned at once
+TOGETHER = 64  # tasks of one piece that are planned at once
 _EAGER_TOGETHER = 256  # … by NumPy
 _PIECES_PLANNED = 4.0  # tilts that are planned in the time of a pass
 
@@ -74,14 +74,13 @@ def plan_tasks(batch: Batch, tasks: list[Task]) -> PlannedTasks:
 
         def plan_once() -> None:
             # (devices are counted here only: to count them starts the whole backend)
-            chunk = [tasks[i % len(tasks)] for i in range(TOGETHER * COMPILED.chunks)]
+            chunk = [tasks[i % len(tasks)] for i in range(_at_once(COMPILED, pieces))]
             plan(batch, COMPILED, chunk)
 
         work = len(tasks) * pieces / _PIECES_PLANNED
         batch.compile_beside(work, program, plan_once)
     found = []
-    largest = _EAGER_TOGETHER if executor is EAGER else TOGETHER * executor.chunks
-    for rows, real in chunks(len(tasks), largest, executor.padded):
+    for rows, real in chunks(len(tasks), _at_once(executor, pieces), executor.padded):
         part = plan(batch, executor, [tasks[row] for row in rows])
         found.append(take(part, slice(0, real)))
     batch.remember(executor, program)
@@ -91,6 +90,13 @@ def plan_tasks(batch: Batch, tasks: list[Task]) -> PlannedTasks:
         for at, swapped in enumerate(sides_of(side))
     ]
     return PlannedTasks(plans, needs(planned, steps, rtol, not whole, batch.question.share_of_mu))
+
+
+def _at_once(executor: Executor, pieces: int) -> int:
+    """Tasks of so many pieces that are planned at once."""
+    if executor is EAGER:
+        return _EAGER_TOGETHER
+    return max(TOGETHER // pieces, 1) * executor.chunks
 
 
 def sides_of(side: int | None) -> tuple[int, ...]:
