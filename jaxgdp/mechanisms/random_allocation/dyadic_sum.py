@@ -26,6 +26,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ...numerics.errors import SHARE_OF_LOGS, UNIT
+from .pairwise_convolution import convolve, units
 
 _Sum = TypeVar("_Sum")
 # longest sum of products that is added up in whatever order: where levels have up to so many points
@@ -336,27 +337,6 @@ def _stretches(at: np.ndarray, width: int, start: int, first: int, again: int, e
     return ((low, high),)
 
 
-def _convolve(one: np.ndarray, other: np.ndarray, block: int) -> np.ndarray:
-    """Their convolution, in sums of at most ``block`` products that are added up in pairs.
-
-    Method: docs/method/seldom.md#seldom-sums
-    """
-    short, long = (one, other) if len(one) <= len(other) else (other, one)
-    if len(short) <= block:
-        return np.correlate(long, short[::-1], "full")
-    half = len(short) // 2
-    first, second = (_convolve(part, long, block) for part in (short[:half], short[half:]))
-    found = np.zeros(len(short) + len(long) - 1)
-    found[: len(first)] = first
-    found[half:] += second
-    return found
-
-
-def _units(width: int, block: int) -> int:
-    """Roundings of a sum of at most so many products by :func:`_convolve`."""
-    return min(block, width) + math.ceil(math.log2(max(width / block, 1.0))) + 1
-
-
 def _products(
     frame: Frame, ranks: range, mine: np.ndarray, other: np.ndarray, out: np.ndarray, tally: Tally
 ) -> int:
@@ -374,7 +354,7 @@ def _products(
         for first, last in stretches:
             for start, end in others:
                 a, b = mine[place + first : place + last], other[place + start : place + end]
-                out[target + first + start : target + last + end - 1] += _convolve(a, b, block)
+                out[target + first + start : target + last + end - 1] += convolve(a, b, block)
                 taken += len(a) * len(b)
         if frame.is_finer(rank):
             tally.finer += taken
@@ -434,7 +414,7 @@ def add(first: Law, second: Law, *, joint: bool = False, tally: Tally | None = N
     moved = _MOVED if first.layout.of_logs else _MOVED - 2
     moves = frame.exponent(ranks[-1]) - frame.exponent(ranks[0]) + 1
     widest = max(map(int, np.diff(starts)))
-    sums = _units(widest, frame.block) + max(added) + 4 + moved * moves
+    sums = units(widest, frame.block) + max(added) + 4 + moved * moves
     errors = (
         first.error + second.error + sums * UNIT,
         max(first.apart, second.apart) + 2 * sums * UNIT,

@@ -14,6 +14,7 @@ from scipy.special import ndtr
 import jaxgdp
 from jaxgdp.accounting.certify import closed_forms
 from jaxgdp.mechanisms.random_allocation import dyadic_sum, label_attack, one_of_many
+from jaxgdp.mechanisms.random_allocation.pairwise_convolution import convolve, units
 from jaxgdp.numerics.errors import ALLOCATION, UNIT
 
 
@@ -423,7 +424,9 @@ def test_spreading_keeps_masses_and_means():
 
 
 @pytest.mark.parametrize(
-    ("short", "long", "core"), [(31, 60, 512), (900, 1025, 512), (700, 9000, 4096)]
+    ("short", "long", "core"),
+    [(31, 60, 512), (900, 1025, 512), (700, 9000, 4096), (515, 515, 4096), (516, 517, 4096)]
+    + [(1025, 4000, 4096), (2051, 5000, 512), (2053, 5000, 512), (6000, 7001, 4096)],
 )
 def test_sums_of_products_are_as_exact_as_counted(short, long, core):
     rng = np.random.default_rng(short)
@@ -431,13 +434,13 @@ def test_sums_of_products_are_as_exact_as_counted(short, long, core):
     a, b = (rng.lognormal(0.0, spread, n) for spread, n in ((1.0, short), (20.0, long)))
     width, block = 2 * core + 1, dyadic_sum.Frame(core).block
     for one, other in ((a, b), (b, a)):
-        found = dyadic_sum._convolve(one, other, block)
+        found = convolve(one, other, block)
         assert found.shape == (short + long - 1,)
         for at in (0, 1, short - 1, short, (short + long) // 2, short + long - 2):
             terms = range(max(0, at - long + 1), min(short, at + 1))
             exact = sum(Fraction(float(a[i])) * Fraction(float(b[at - i])) for i in terms)
             off = abs(Fraction(float(found[at])) / exact - 1)
-            assert off <= dyadic_sum._units(width, block) * Fraction(UNIT)
+            assert off <= units(width, block) * Fraction(UNIT)
 
 
 def test_halves_are_rounded_once():
