@@ -55,10 +55,11 @@ _RATES, _FAINT = {"fpr", "fpr_floor", "delta", "approximation"}, 1e-6
 # which that is tried, and the relative width of a bracket that says nothing
 _LEAVES, _NEARLY_ALL, _NOTHING = 0.3, 0.9, 0.97
 # points of a first curve about a place beyond the usual accuracy, octaves also at that; products of
-# masses in all, before lattices, of few steps that they may know well and of many, and of a second
-# curve; and how many times as many there are beyond the usual accuracy
+# masses in all where no lattice is tried, beside one, before one, also of few steps, which it may
+# know well, and of a second curve; how many times as many there are beyond the usual accuracy
 _FIRST = Points(1.0, 2)
-_PRODUCTS, _PRODUCTS_FEW_STEPS, _PRODUCTS_BEFORE, _PRODUCTS_NEXT = 1.6e10, 2.5e9, 6e9, 3e9
+_PRODUCTS_ALONE, _PRODUCTS, _PRODUCTS_BEFORE = 4.5e10, 2.6e10, 6e9
+_PRODUCTS_FEW_STEPS, _PRODUCTS_NEXT = 4e9, 5e9
 _TIMES_FINER = 1.5
 _UNSEEN = 1e-260  # number up to which tests are not kept
 
@@ -354,7 +355,9 @@ def _products(run: seldom_sampled.Run, own: Question, first: bool) -> float:
         return _TIMES_FINER * _PRODUCTS
     if not first:
         return _PRODUCTS
-    return _PRODUCTS_FEW_STEPS if run.steps <= _LATTICES[1] else _PRODUCTS_BEFORE
+    if run.steps <= _LATTICES[1]:
+        return _PRODUCTS_FEW_STEPS
+    return _PRODUCTS_ALONE if share_places.at_known_loss(own) else _PRODUCTS_BEFORE
 
 
 def _lattices_first(run: seldom_sampled.Run) -> bool:
@@ -440,10 +443,12 @@ def on_most_points(groups: Groups, row: int, own: Question, results: dict[str, B
     """
     if own.rtol < USUAL or own.keep or worst(results, own, row) > _FOUR_TIMES:
         return False
-    if share_places.served(own):  # (lattices about its place are tried)
-        return False
     run = _run(groups, row)
-    return run is not None and not _lattices_first(run)
+    if run is None:
+        return False
+    if share_places.served(own):  # (at a known loss lattices of many steps show less, and are long)
+        return share_places.at_known_loss(own) and run.steps > _LATTICES[1]
+    return not _lattices_first(run)
 
 
 def _foreseen(left: float, own: Question) -> int:

@@ -65,6 +65,11 @@ def served(own: Question) -> bool:
     return quantity.worse_of_orders and known
 
 
+def at_known_loss(own: Question) -> bool:
+    """Whether the number asked for is read off at a loss that is part of the question."""
+    return served(own) and own.asked[0][0].threshold is not None
+
+
 def place(own: Question, results: dict[str, Bracket], at: int) -> float | None:
     """The privacy loss of removing a record that the number asked for is read off at, about, if it
     is known.
