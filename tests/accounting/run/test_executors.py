@@ -16,7 +16,7 @@ from mechanisms_of_every_class import SETTINGS, composition, element, one_of_eac
 
 import jaxgdp
 from jaxgdp import mechanisms
-from jaxgdp.accounting.run import compiled, executors
+from jaxgdp.accounting.run import compiled, executors, plans
 from jaxgdp.bracket import Status
 from jaxgdp.numerics.precision import with_float64
 from jaxgdp.quantities import registry
@@ -243,3 +243,18 @@ def test_measure_names_the_executor_of_each_setting(monkeypatch):
     runs = [jaxgdp.dpsgd(2.0, 0.1, 300), pair]
     listed = jaxgdp.measure(runs, "advantage", rtol=1e-2, executor="eager")
     assert listed.executor.tolist() == ["eager", "none"]
+
+
+def test_several_tilts_of_few_settings_are_planned_in_small_chunks(monkeypatch):
+    planned, plan_whole = [], executors.COMPILED.plan_whole
+
+    def count(groups, *others):
+        planned.append((len(groups[0][1]), others[-1]))
+        return plan_whole(groups, *others)
+
+    monkeypatch.setattr(type(executors.COMPILED), "plan_whole", lambda self, *a: count(*a))
+    found = jaxgdp.measure(jaxgdp.dpsgd(0.5, 0.9, 2000), "mu", executor="compiled", nested=False)
+    assert found.status["mu"] == 0
+    rows, pieces = np.array(planned).T
+    assert pieces.max() > 1  # (it is one that takes several)
+    assert np.all(rows * pieces <= plans.TOGETHER * executors.COMPILED.chunks)

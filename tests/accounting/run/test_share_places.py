@@ -10,6 +10,7 @@ import jaxgdp
 from jaxgdp.accounting.certify.seldom_sampled import Products
 from jaxgdp.accounting.question import Question
 from jaxgdp.accounting.run import share_places
+from jaxgdp.accounting.run.engine import Engine
 from jaxgdp.accounting.run.share_places import Points, Widths
 from jaxgdp.bracket import Bracket
 from jaxgdp.quantities.registry import REGISTRY
@@ -91,3 +92,28 @@ def test_small_deltas_of_records_seldom_sampled_are_as_accurate_as_asked(
     # one use shows no more than all of them, and is known in closed form
     one = jaxgdp.measure(jaxgdp.dpsgd(sigma, p, 1), "delta", **asked)["delta"]
     assert upper >= one[0]
+
+
+@pytest.mark.parametrize(
+    ("sigma", "p", "steps", "epsilon"),
+    [(0.327, 3.95e-6, 735936, 38.8), (0.184, 4.03e-5, 213747, 503.0)],  # δ of 5e-30, 6e-33
+)
+def test_numbers_at_a_known_loss_of_many_steps_take_no_lattice(
+    monkeypatch, sigma, p, steps, epsilon
+):
+    # (lattices took 1 to 7 s there, and left both wide)
+    def refuse(self):
+        raise AssertionError("a lattice")
+
+    monkeypatch.setattr(Engine, "answer", refuse)
+    run, asked = jaxgdp.dpsgd(sigma, p, steps), {"epsilon": epsilon, "adjacency": "remove"}
+    lower, upper = jaxgdp.measure(run, "delta", executor="eager", **asked)["delta"]
+    assert 0.0 < lower <= upper <= (1.0 + 1e-3) * lower
+
+
+def test_numbers_at_a_loss_that_is_not_known_are_left_to_lattices():
+    # (an ε whose curves are no narrower on twice as many points: a lattice does)
+    run = jaxgdp.dpsgd(0.487, 0.000643, 12733)
+    found = jaxgdp.measure(run, "epsilon", delta=2.42e-15, executor="eager")
+    lower, upper = found["epsilon"]
+    assert found.status["epsilon"] == 0 and upper <= (1.0 + 1e-3) * lower
