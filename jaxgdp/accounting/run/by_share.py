@@ -58,7 +58,7 @@ _LEAVES, _NEARLY_ALL, _NOTHING = 0.3, 0.9, 0.97
 # masses in all where no lattice is tried, beside one, before one, also of few steps, which it may
 # know well, and of a second curve; how many times as many there are beyond the usual accuracy
 _FIRST = Points(1.0, 2)
-_PRODUCTS_ALONE, _PRODUCTS, _PRODUCTS_BEFORE = 4.5e10, 2.6e10, 6e9
+_PRODUCTS_ALONE, _PRODUCTS, _PRODUCTS_BEFORE = 4e10, 2.6e10, 6e9
 _PRODUCTS_FEW_STEPS, _PRODUCTS_NEXT = 4e9, 5e9
 _TIMES_FINER = 1.5
 _UNSEEN = 1e-260  # number up to which tests are not kept
@@ -353,11 +353,12 @@ def _products(run: seldom_sampled.Run, own: Question, first: bool) -> float:
     """How many products curves about a place take in all, before lattices or after them."""
     if own.rtol < USUAL:
         return _TIMES_FINER * _PRODUCTS
+    few = run.steps <= _LATTICES[1]
+    if not few and share_places.at_known_loss(own):  # (what is asked again is known)
+        return _PRODUCTS_ALONE
     if not first:
         return _PRODUCTS
-    if run.steps <= _LATTICES[1]:
-        return _PRODUCTS_FEW_STEPS
-    return _PRODUCTS_ALONE if share_places.at_known_loss(own) else _PRODUCTS_BEFORE
+    return _PRODUCTS_FEW_STEPS if few else _PRODUCTS_BEFORE
 
 
 def _lattices_first(run: seldom_sampled.Run) -> bool:
