@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from ...numerics.batching.products import ONE_THREAD
 
@@ -65,23 +66,17 @@ def _few_blocks(short: np.ndarray, long: np.ndarray) -> np.ndarray:
     many of ``short``, and beside them zeros, which add no rounding, in every column.
     """
     blocks, number = -(-len(short) // _TAPS), len(long) + _TAPS - 1
-    taps = np.zeros((blocks, _WIDTH + _ROW - 1))
-    reverse = taps[:, _ROW - 1 : _ROW - 1 + _TAPS][:, ::-1]
-    for block in range(blocks):
-        some = short[block * _TAPS : (block + 1) * _TAPS]
-        reverse[block, : len(some)] = some
-    step = taps.strides[1]
-    matrices = np.lib.stride_tricks.as_strided(
-        taps[:, _ROW - 1 :], (blocks, _WIDTH, _ROW), (taps.strides[0], step, -step)
-    )
+    whole = np.zeros(blocks * _TAPS)
+    whole[: len(short)] = short
+    room = _ROW - 1
+    taps = np.pad(whole.reshape(blocks, _TAPS)[:, ::-1], ((0, 0), (room, room)))
+    matrices = np.ascontiguousarray(sliding_window_view(taps, _ROW, axis=-1)[:, :, ::-1])
     products = -(-number // (_ROW * _ROWS))
     padded = np.zeros(products * _ROWS * _ROW + _WIDTH)
     padded[_TAPS - 1 : _TAPS - 1 + len(long)] = long
-    stretches = np.lib.stride_tricks.sliding_window_view(padded, _WIDTH)[::_ROW]
-    stretches = np.ascontiguousarray(stretches[: products * _ROWS])
-    rows = np.matmul(
-        stretches.reshape(1, products, _ROWS, _WIDTH), np.ascontiguousarray(matrices)[:, None]
-    ).reshape(blocks, -1)
+    stretches = sliding_window_view(padded, _WIDTH)[::_ROW][: products * _ROWS]
+    stretches = np.ascontiguousarray(stretches).reshape(products, _ROWS, _WIDTH)
+    rows = np.matmul(stretches, matrices[:, None]).reshape(blocks, -1)
     sums, apart = list(rows[:, :number]), _TAPS
     while len(sums) > 1:
         pairs = [_joined(*sums[i : i + 2], apart) for i in range(0, len(sums) - 1, 2)]
