@@ -249,6 +249,7 @@ class _Looks:
         widths = share_places.Widths()
         rough = _rough(self.run, self.own)
         points = _FIRST if rough is None else Points(rough.finer, _FIRST.octaves)
+        left = worst(self.results, self.own, self.at)
         for look in range(_LOOKS):
             place = share_places.place(self.own, self.results, self.at)
             if place is None:
@@ -258,14 +259,15 @@ class _Looks:
             focus = None
             if place is not None and points.octaves > 0:
                 focus = seldom_sampled.Focus(place, points.octaves, points.levels)
-            left = self.look(points.finer, self.faint(), focus)
+            before, left = left, self.look(points.finer, self.faint(), focus)
             seen = self.width * self.own.rtol < _NOTHING
             assert self.products is not None
             widths.add(points, self.width if seen else math.inf, self.products)
             if left <= 1.0 or (look and seen and self.stuck(_HELPS)):
                 break
             # (where others know a lower side, an upper one may be what is left)
-            if self._unseen(None if left * self.own.rtol < _NOTHING else place):
+            helped = left * self.own.rtol < _NOTHING and left <= _HELPS * before
+            if self._unseen(None if helped else place):
                 break
             if focus is not None and not seen and self.products.finer == 0.0:
                 break  # no sum is there

@@ -4,6 +4,7 @@ off at one privacy loss, and on how many; nothing here is part of a certificate.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...adjacency import Adjacency
@@ -19,13 +20,15 @@ _KNOWN = 0.7  # lower over upper side of a number from which on it is a place
 _DIGITS = 2  # of a place, so that it is the same when it is asked for again
 _AIM = 0.6  # the width over the width promised that is aimed at
 _BLIND = 8.0  # times as many points there are at the place where curves showed nothing
-# times the width expected from which on points about several octaves are what more are needed of,
-# at most so many octaves, and the part of the distance between points that may do then
-_OTHERS, _MOST_LEVELS, _LESS = 2.0, 5, 0.5
+# power of the distance between points by which a width falls, below which points about several
+# octaves are what more are needed of, at most so many octaves, and the part of the distance between
+# points that may do then
+_SLOW, _MOST_LEVELS, _LESS = 1.5, 5, 0.5
 _USUAL_LEVELS = 8.0  # levels of the usual number of points that have all products, about
 _LITTLE_MORE = 2.5  # times as many points, up to which half of the usual ones do elsewhere
 _MOST_FINER = 4.0  # points elsewhere, over the usual ones
 _MOST_OCTAVES = 5  # before there are more points elsewhere
+_BETWEEN = 1.5  # times as many points everywhere, with an octave less about the place
 
 
 class Points(NamedTuple):
@@ -107,8 +110,8 @@ class Widths:
 
     def add(self, points: Points, width: float, products: seldom_sampled.Products) -> None:
         """A curve on so many points, and its width: infinite where that tells nothing."""
-        expected = self.width * (self.points.near / points.near) ** 2
-        self.slow = _OTHERS * expected < width < math.inf
+        expected = self.width * (self.points.near / points.near) ** _SLOW
+        self.slow = expected < width < math.inf
         self.points, self.width = points, width
         # products, of the usual number of points and of one finer level of as many
         self.usual = products.usual / points.finer**2
@@ -130,13 +133,29 @@ class Widths:
         if self.slow:  # … on more levels, and on more points elsewhere
             more, levels = max(_LESS * more, 1.0), min(levels + 2, _MOST_LEVELS)
             finer = min(2.0 * finer, _MOST_FINER)
-        octaves = max(math.ceil(math.log2(last.near * more / finer)), 0)
-        for fewer in range(octaves, -1, -1):
-            points = Points(finer, fewer, levels)
-            if fewer > _MOST_OCTAVES:  # … of which half as many lie elsewhere
-                points = Points(2.0 * finer, fewer - 1, levels)
-            if points.near < last.near or points == last:
-                return None
-            if self.work(points) <= most:
-                return points
-        return None
+        target = last.near * more
+        best = None
+        for points in self._ever_more(finer, target, levels):
+            if self.work(points) > most:
+                break
+            best = points
+        return None if best is None or best.near < last.near or best == last else best
+
+    def _ever_more(self, finer: float, target: float, levels: int) -> Iterator[Points]:
+        """Points, ever more of them about the place up to so many times as many as usual: with one
+        octave more each time and, between two, more points everywhere, where that takes less than
+        the octave.
+        """
+        finer, before = 2.0 ** math.floor(math.log2(finer)), None
+        for octaves in range(max(math.ceil(math.log2(target / finer)), 0) + 1):
+            points = Points(finer, octaves, levels)
+            if octaves > _MOST_OCTAVES:  # … of which half as many lie elsewhere
+                points = Points(2.0 * finer, octaves - 1, levels)
+            if before is not None:
+                between = before._replace(finer=_BETWEEN * before.finer)
+                if self.work(between) < self.work(points):
+                    yield between
+                    if between.near >= target:
+                        return
+            yield points
+            before = points

@@ -134,12 +134,12 @@ class Layout:
     Attributes:
         centre: value of the middle point.
         finest: e, the finest spacing is 2^e.
-        octave: M, points per octave of the distance from the centre, on either side; a power of
-            two.
-        core: K, points of the finest level, on either side; a power of two, at least 2M.
+        octave: M, points per octave of the distance from the centre, on either side.
+        core: K, points of the finest level, on either side; even, at least 2M.
         of_logs: whether the mean of e^−value is kept where mass is moved, and not that of the
             value.
         fine, octaves, levels: of levels with more points; see :class:`Frame`.
+        unit: of distances from the centre: a few binary digits, so that values are exact.
     """
 
     centre: float
@@ -150,6 +150,7 @@ class Layout:
     fine: int | None = None
     octaves: int = 0
     levels: int = 1
+    unit: float = 1.0
 
     @property
     def frame(self) -> Frame:
@@ -175,22 +176,21 @@ class Layout:
         return np.expm1((1.0 - part) * spacing) / np.expm1(spacing), up
 
     def halves(self, level: int) -> tuple[float, float]:
-        """The shares for what lies in the middle, of points 2^level apart, rounded once.
+        """The shares for what lies in the middle, of points 2^level units apart, rounded
+        once.
 
         Method: docs/method/seldom.md#seldom-sums
         """
-        return _halves(math.ldexp(1.0, level)) if self.of_logs else (0.5, 0.5)
+        return _halves(math.ldexp(self.unit, level)) if self.of_logs else (0.5, 0.5)
 
     def locate(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Exponent of the spacing, index of the point at or below, and distance to it in spacings
         of that level."""
-        return self._located(values - self.centre)
+        return self._located((values - self.centre) / self.unit)
 
     def _located(self, distance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        _, exponent = np.frexp(np.abs(distance))
-        # 2M points of a level reach to 2^{level}·2M, and K of the finest one to 2^{finest}·K
-        level = exponent - int(math.log2(2 * self.octave))
-        near = (exponent <= self.finest + int(math.log2(self.core))) | (distance == 0.0)
+        level = level_of(distance, self.octave)
+        near = (np.abs(distance) < math.ldexp(self.core, self.finest)) | (distance == 0.0)
         level = self.frame.of_distance(np.where(near, self.finest, level))
         scaled = np.ldexp(distance, -level)
         index = np.floor(scaled)
@@ -199,7 +199,7 @@ class Layout:
     def first_above_zero(self) -> float:
         """The smallest of its points that is larger than 0."""
         level, index, _ = self.locate(np.zeros(1))
-        return self.centre + math.ldexp(float(index[0]) + 1.0, int(level[0]))
+        return self.centre + self.unit * math.ldexp(float(index[0]) + 1.0, int(level[0]))
 
     def between(self, low: float, high: float) -> np.ndarray:
         """Values of its points in [low, high], increasing."""
@@ -209,9 +209,18 @@ class Layout:
             reach, exponent = frame.reach(rank), frame.exponent(rank)
             distance = np.ldexp(np.arange(-reach, reach + 1.0), exponent)
             own = self._located(distance)[0] == exponent
-            found.append(self.centre + distance[own])
+            found.append(self.centre + self.unit * distance[own])
         values = np.concatenate(found)
         return np.sort(values[(values >= low) & (values <= high)])
+
+
+def level_of(distance: Any, octave: int) -> Any:
+    """Exponent of the spacing of the level that a distance from the centre is on, of so many points
+    to an octave: the least e for which 2M points reach farther.
+    """
+    part, exponent = np.frexp(np.abs(distance))
+    reach, most = math.frexp(2 * octave)
+    return exponent - most + (part >= reach)
 
 
 @functools.cache
@@ -250,7 +259,7 @@ class Law:
     def flat(self):
         """Values and masses (sets, points) of the points with mass, by increasing value."""
         values, masses = _with_mass(self.layout.frame, self.ranks, self.masses, 1)
-        values += self.layout.centre
+        values = self.layout.centre + self.layout.unit * values
         order = np.argsort(values, kind="stable")
         return values[order], masses[:, order]
 
@@ -285,7 +294,7 @@ def spread(
     most = int(np.bincount(joined).max()) - 1
     if np.any(between):
         most += 1 + (SHARE_OF_LOGS if layout.of_logs else 3)
-    down, up = layout.shares(part, np.ldexp(1.0, level))
+    down, up = layout.shares(part, np.ldexp(layout.unit, level))
     placed = []
     for mass in masses:
         both = np.concatenate([mass * down, (mass * up)[between]])
@@ -364,7 +373,7 @@ def _products(
 
 
 def add(first: Law, second: Law, *, joint: bool = False, tally: Tally | None = None):
-    """Values, masses (sets, points), errors of the sum of two laws (layouts of equal M and K).
+    """Values, masses (sets, points), errors of the sum of two laws (layouts of equal M, K and unit).
 
     For masses in further sets, m_1 … , the sum has first.m_i·second.p + first.p·second.m_i: what is
     added up over the terms of a sum. With ``joint`` it has first.m_i·second.m_i as well: what any
@@ -419,7 +428,8 @@ def add(first: Law, second: Law, *, joint: bool = False, tally: Tally | None = N
         first.error + second.error + sums * UNIT,
         max(first.apart, second.apart) + 2 * sums * UNIT,
     )
-    return first.layout.centre + second.layout.centre + distance, masses, *errors
+    values = first.layout.centre + second.layout.centre + first.layout.unit * distance
+    return values, masses, *errors
 
 
 def power(start: _Sum, number: int, join: Callable[[_Sum, _Sum, int], _Sum]) -> _Sum:

@@ -40,7 +40,7 @@ def both_sides(
         run: with a sampling probability below 1.
         parts: the Gaussian curves that its curve lies between.
         finer: how many times as many points there are as for an accuracy of 1e-3 of any number, a
-            power of two, at least 1/8.
+            power of two or 3/2 of one, at least 1/8.
         faint: mass that does not matter, of all runs; 0 for as deep as doubles go.
         focus: where there are more points than elsewhere.
 

@@ -28,7 +28,10 @@ _LEAST = 100.0  # −log of the probability that no sum is smaller than what the
 # points than for an accuracy of 1e-3 of any number
 _TINY, _TINY_ROUGH = 1e-9, 1e-5
 _MANY = 1e4  # points that are dropped in all, for each use, at most about
-_BEYOND = 1.25  # times the distance of a focus, up to which there are more points at least
+_BEYOND = 1.25  # times the distance of a focus, up to which there are more points
+_UNITS = 32  # parts of one of which units are made
+# square of the least deviation of the body, over its mean, of which values keep all digits
+_NARROWEST = 2.0**-60
 # standard deviations of one step, above and below: within the first there are doubles with all
 # digits, beyond the second there is 1e-149
 FULL, _BELOW = 37.0, -26.0
@@ -158,7 +161,7 @@ class Plan(NamedTuple):
     Attributes:
         run: the run.
         finer: how many times as many points there are as for an accuracy of 1e-3 of any number, a
-            power of two, at least 1/8.
+            power of two or 3/2 of one, at least 1/8.
         faint: mass that does not matter, of all runs; 0 for as deep as doubles go.
         focus: where there are more of them, None for nowhere.
         mean, variance, inner: see :class:`_Body`.
@@ -208,26 +211,31 @@ class Plan(NamedTuple):
         narrow = math.sqrt(self.variance / number) * octave < fine * mean
         apart = math.sqrt(self.variance / terms) * octave < fine * mean  # from 0
         finest = small if not narrow else body if apart else max(body, small)
-        exponent = math.floor(math.log2(finest))
         at = self._fine(octave, number * mean if narrow else 0.0)
+        unit = at[-1]
+        exponent = math.floor(math.log2(finest / unit))
         if not apart:
             return dyadic_sum.Layout(0.0, exponent, octave, core, True, *at)
         # 0 is kept a point as long as the sum may be near it
-        centre, ratio = terms * mean, math.sqrt(self.variance / terms) / mean
+        centre, ratio = terms * mean / unit, math.sqrt(self.variance / terms) / mean
         coarse = exponent if ratio < 0.05 else max(exponent, math.floor(math.log2(centre)) - 7)
-        middle = math.ldexp(round(math.ldexp(centre, -coarse)), coarse)
+        middle = unit * math.ldexp(round(math.ldexp(centre, -coarse)), coarse)
         return dyadic_sum.Layout(middle, exponent, octave, core, True, *at)
 
-    def _fine(self, octave: int, centre: float) -> tuple[int | None, int, int]:
-        """Exponent of the first spacing about the focus, octaves and levels: the same for sums of
-        all numbers of terms, a few of which are what brings a sum there, as a rule.
+    def _fine(self, octave: int, centre: float) -> tuple[int | None, int, int, float]:
+        """Exponent of the first spacing about the focus, octaves, levels and the unit, by which the
+        last level ends where it has to: the same for sums of all numbers of terms, a few of which
+        are what brings a sum there, as a rule.
         """
         if self.focus is None:
-            return None, 0, 1
+            return None, 0, 1, 1.0
         loss, octaves, levels = self.focus
-        distance = abs(loss + self.run.log_never - centre)
-        _, exponent = math.frexp(_BEYOND * max(distance, self.least))
-        return exponent - int(math.log2(2 * octave)) - octaves - levels + 1, octaves, levels
+        reach = _BEYOND * max(abs(loss + self.run.log_never - centre), self.least)
+        unit = 1.0
+        if self.variance > _NARROWEST * self.mean**2 * self.run.steps:
+            unit = (math.floor(math.frexp(reach / (2 * octave))[0] * _UNITS) + 1.0) / _UNITS
+        level = int(dyadic_sum.level_of(reach / unit, octave))
+        return level - octaves - levels + 1, octaves, levels, unit
 
     def points(self) -> tuple[Float[Array, " points"], Float[Array, " points"]]:
         """Points of one log(1 + ρV) above 0, as far as they matter, and z there."""
