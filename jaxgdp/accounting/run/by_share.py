@@ -256,6 +256,10 @@ class _Looks:
                 points = points._replace(octaves=0)
                 if look:
                     return False
+            elif points.levels == 1:
+                steps = seldom_sampled.large_steps(self.run, place)
+                octaves_down = min(steps.bit_length(), share_places.MOST_LEVELS)
+                points = points._replace(levels=octaves_down)
             focus = None
             if place is not None and points.octaves > 0:
                 focus = seldom_sampled.Focus(place, points.octaves, points.levels)

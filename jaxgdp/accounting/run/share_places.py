@@ -23,12 +23,13 @@ _BLIND = 8.0  # times as many points there are at the place where curves showed 
 # power of the distance between points by which a width falls, below which points about several
 # octaves are what more are needed of, at most so many octaves, and the part of the distance between
 # points that may do then
-_SLOW, _MOST_LEVELS, _LESS = 1.5, 5, 0.5
+_SLOW, MOST_LEVELS, _LESS = 1.5, 5, 0.5
 _USUAL_LEVELS = 8.0  # levels of the usual number of points that have all products, about
 _LITTLE_MORE = 2.5  # times as many points, up to which half of the usual ones do elsewhere
-_MOST_FINER = 4.0  # points elsewhere, over the usual ones
-_MOST_OCTAVES = 5  # before there are more points elsewhere
-_BETWEEN = 1.5  # times as many points everywhere, with an octave less about the place
+# points elsewhere, over the usual ones, and the part of the products about a place that they may
+# take in any case
+_MOST_FINER, _ELSEWHERE = 4.0, 0.1
+_BETWEEN = 1.5  # times as many points, between two powers of two
 
 
 class Points(NamedTuple):
@@ -50,10 +51,8 @@ class Points(NamedTuple):
 
     @property
     def of_place(self) -> float:
-        """Products on the levels about the place, over those of one of the usual number: the lower
-        ones of several have more mass.
-        """
-        return self.near**2 * self.levels**1.5
+        """Products on the levels about the place, over those of one of the usual number."""
+        return self.near**2 * self.levels
 
 
 def served(own: Question) -> bool:
@@ -129,33 +128,44 @@ class Widths:
         """
         last, levels = self.points, self.points.levels
         more = math.sqrt(self.width / _AIM) if self.width < math.inf else _BLIND
-        finer = max(last.finer, 1.0 if more > _LITTLE_MORE else 0.5)
+        least = max(last.finer, 1.0 if more > _LITTLE_MORE else 0.5)
         if self.slow:  # … on more levels, and on more points elsewhere
-            more, levels = max(_LESS * more, 1.0), min(levels + 2, _MOST_LEVELS)
-            finer = min(2.0 * finer, _MOST_FINER)
-        target = last.near * more
+            more, levels = max(_LESS * more, 1.0), min(levels + 2, MOST_LEVELS)
+            least = min(2.0 * least, _MOST_FINER)
         best = None
-        for points in self._ever_more(finer, target, levels):
+        for points in self._ever_more(least, last.near * more, levels):
             if self.work(points) > most:
                 break
             best = points
         return None if best is None or best.near < last.near or best == last else best
 
-    def _ever_more(self, finer: float, target: float, levels: int) -> Iterator[Points]:
-        """Points, ever more of them about the place up to so many times as many as usual: with one
-        octave more each time and, between two, more points everywhere, where that takes less than
-        the octave.
+    def _ever_more(self, least: float, target: float, levels: int) -> Iterator[Points]:
+        """Points, ever more of them about the place up to so many times as many as usual, and at
+        least so many elsewhere: twice as many each time and, between, one and a half times as many
+        where that takes less.
         """
-        finer, before = 2.0 ** math.floor(math.log2(finer)), None
-        for octaves in range(max(math.ceil(math.log2(target / finer)), 0) + 1):
-            points = Points(finer, octaves, levels)
-            if octaves > _MOST_OCTAVES:  # … of which half as many lie elsewhere
-                points = Points(2.0 * finer, octaves - 1, levels)
-            if before is not None:
-                between = before._replace(finer=_BETWEEN * before.finer)
-                if self.work(between) < self.work(points):
-                    yield between
-                    if between.near >= target:
-                        return
+        near = 2.0 ** math.ceil(math.log2(least))
+        while True:
+            points = self._divided(near, least, levels)
             yield points
-            before = points
+            if near >= target:
+                return
+            between = self._divided(_BETWEEN * near, least, levels)
+            if self.work(between) < self.work(self._divided(2.0 * near, least, levels)):
+                yield between
+                if between.near >= target:
+                    return
+            near *= 2.0
+
+    def _divided(self, near: float, least: float, levels: int) -> Points:
+        """So many times as many points as usual about the place, of which as many lie elsewhere, at
+        least so many times as many as usual, as take a small part of all products.
+        """
+        octaves = math.floor(math.log2(near / least))
+        while octaves > 0:
+            more = Points(near / 2.0 ** (octaves - 1), octaves - 1, levels)
+            part = _ELSEWHERE * self.finer * more.of_place
+            if more.finer > _MOST_FINER or self.usual * more.finer**2 > part:
+                break
+            octaves -= 1
+        return Points(near / 2.0**octaves, octaves, levels)

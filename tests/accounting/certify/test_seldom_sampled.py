@@ -93,9 +93,9 @@ def _two_steps_agree(sigma, p):
                 few = [("delta", float(epsilon))], finer, faint * share
                 low, high = _numbers(run, adjacency, *few)["delta"]
                 assert low[0] <= exact + room and high[0] >= exact - room
-            for levels in (1, 3):
+            for finer, levels in ((0.375, 1), (0.25, 3)):
                 focus = Focus(sign * float(epsilon), 3, levels)
-                few = [("delta", float(epsilon))], 0.25, 0.0, focus
+                few = [("delta", float(epsilon))], finer, 0.0, focus
                 low, high = _numbers(run, adjacency, *few)["delta"]
                 assert low[0] <= exact + room and high[0] >= exact - room
 
@@ -134,7 +134,8 @@ def _deep_tails_agree(sigma, p, depth):
     epsilon = float(np.log1p(-np.expm1(-run.log_never) * np.expm1(depth / sigma)))
     exact, rough = (_log_two_steps(sigma, p, epsilon, "remove", n) for n in (60_001, 40_001))
     room, widths = 3.0 * abs(exact - rough) + 1e-10, []
-    for finer, focus in ((1.0, None), (0.25, Focus(epsilon, 2)), (0.5, Focus(epsilon, 3, 3))):
+    about = Focus(epsilon, 2), Focus(epsilon, 3, 3)
+    for finer, focus in ((1.0, None), (0.25, about[0]), (0.75, about[0]), (0.5, about[1])):
         sides = _numbers(run, "remove", [("delta", epsilon)], finer, 0.0, focus)["delta"]
         with np.errstate(divide="ignore"):  # (a lower side may be 0)
             low, high = (float(np.log(side[0])) for side in sides)

@@ -48,22 +48,32 @@ def test_widths_ask_for_as_many_points_as_make_them_narrow():
     widths = Widths()
     widths.add(Points(0.25, 2), 40.0, Products(1e7, 1e7))
     found = widths.next(1e12)
-    # the square of the distance between points leaves what is asked, and half as many do not
-    assert 40.0 / found.near**2 <= 1.0 < 4.0 * 40.0 / found.near**2 + 1.0
-    assert found.levels == 1 and found.finer == 1.0
+    # the square of the distance between points leaves what is asked, and two thirds as many do not
+    assert 40.0 / found.near**2 <= 0.6 < 40.0 / (found.near / 1.5) ** 2
+    assert found == Points(1.5, 3)
     # four times as many products for twice as many points at the place
-    assert widths.work(found) == pytest.approx(1e7 * 16.0 + 1e7 * found.near**2)
+    assert widths.work(found) == pytest.approx(1e7 * (16.0 * 1.5**2 + found.near**2))
     # fewer where these are too many, none where no more are left
     fewer = widths.next(1e9)
-    assert widths.work(fewer) <= 1e9 < widths.work(fewer._replace(octaves=fewer.octaves + 1))
+    assert widths.work(fewer) <= 1e9 and fewer.near in (found.near / 1.5, found.near)
     assert widths.next(1e8) is None
+    # between two powers of two only where that takes less than the larger one
+    widths = Widths()
+    widths.add(Points(1.5, 3), 2.4, Products(3.6e8, 1e9))
+    assert widths.next(1e12) == Points(1.5, 4)
+    widths = Widths()
+    widths.add(Points(1.5, 3), 2.6, Products(3.6e8, 1e9))
+    assert widths.next(1e12) == Points(1.0, 5)
+    widths = Widths()
+    widths.add(Points(1.0, 1), 1.2, Products(1e9, 1e6))
+    assert widths.next(1e12) == Points(1.0, 2)
 
 
 def test_widths_that_fall_slower_ask_for_more_levels_and_points_elsewhere():
     widths = Widths()
     widths.add(Points(0.25, 2), 64.0, Products(1e7, 1e7))
     widths.add(Points(1.0, 3), 10.0, Products(1e8, 6e8))
-    assert widths.next(1e12)[::2] == (2.0, 3)
+    assert widths.next(1e12) == Points(3.0, 3, 3)
     # where nothing was seen there is nothing to compare with
     widths = Widths()
     widths.add(Points(0.25, 2), math.inf, Products(1e7, 1e7))

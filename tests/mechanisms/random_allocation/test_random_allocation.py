@@ -212,11 +212,26 @@ def test_points_of_a_layout_are_where_values_are_placed():
         dyadic_sum.Layout(0.0, -8, 8, 16, fine=-2, octaves=3),
         dyadic_sum.Layout(2.0, -6, 4, 16, fine=-6, octaves=2, levels=3),
         dyadic_sum.Layout(0.0, -5, 4, 8, fine=-6, octaves=4, levels=2),
+        dyadic_sum.Layout(0.0, -5, 6, 12, fine=-6, octaves=4, levels=2),
+        dyadic_sum.Layout(21 / 32, -7, 12, 24, fine=-1, octaves=2, unit=21 / 32),
     ):
         values = layout.between(layout.centre, layout.centre + 1e9)
         level, index, part = layout.locate(values)
         assert np.all(part == 0.0) and np.all(np.diff(values) > 0.0)
-        assert np.all(layout.centre + np.ldexp(index.astype(float), level) == values)
+        distance = layout.unit * np.ldexp(index.astype(float), level)
+        assert np.all(layout.centre + distance == values)
+        # each level has no more points than a law has room for
+        reach = layout.frame.reach(layout.frame.rank(level))
+        assert np.all(np.abs(index) <= reach)
+
+
+def test_level_of_a_distance_is_the_first_that_reaches_farther():
+    for octave in (1, 3, 4, 6, 8, 12, 256, 384):
+        for end in (1.0, octave, 2 * octave, 2.0**-70 * octave, 1.2345, 7e100):
+            for distance in (end, np.nextafter(end, 0.0), np.nextafter(end, np.inf)):
+                level = int(dyadic_sum.level_of(-distance, octave))
+                assert Fraction(distance) < 2 * octave * Fraction(2) ** level
+                assert Fraction(distance) >= octave * Fraction(2) ** level
 
 
 @pytest.mark.parametrize("adjacency", ["remove", "add", "add_remove"])
@@ -410,6 +425,7 @@ def test_spreading_keeps_masses_and_means():
         dyadic_sum.Layout(0.0, -30, 4, 8),
         dyadic_sum.Layout(0.0, -8, 8, 16, fine=-2, octaves=3),
         dyadic_sum.Layout(2.0, -6, 4, 16, fine=-6, octaves=2, levels=3),
+        dyadic_sum.Layout(2.25, -6, 6, 24, fine=-6, octaves=2, levels=3, unit=0.75),
     ):
         law = dyadic_sum.spread(layout, values, masses, 0.0, 0.0)
         at, found = law.flat()
@@ -480,11 +496,21 @@ def test_levels_are_numbered_in_order():
 
 _PLAIN = dyadic_sum.Layout(2.0, -3, 4, 16), dyadic_sum.Layout(1.0, -2, 4, 16)
 _FINE = {"fine": -2, "octaves": 2, "levels": 2}
+# … in units of which centres are multiples
+_UNITS = {"octave": 6, "core": 12, "unit": 0.8125}
 
 
 @pytest.mark.parametrize("same", [False, True])
 @pytest.mark.parametrize(
-    "layouts", [_PLAIN, tuple(dataclasses.replace(layout, **_FINE) for layout in _PLAIN)]
+    "layouts",
+    [
+        _PLAIN,
+        tuple(dataclasses.replace(layout, **_FINE) for layout in _PLAIN),
+        tuple(
+            dataclasses.replace(layout, **_FINE, **_UNITS, centre=0.8125 * layout.centre)
+            for layout in _PLAIN
+        ),
+    ],
 )
 def test_sums_are_those_of_exact_arithmetic(layouts, same):
     rng = np.random.default_rng(6)

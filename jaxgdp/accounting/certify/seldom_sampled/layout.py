@@ -8,7 +8,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri
+from scipy.special import gammaln, log_ndtr, ndtri
 
 from ....mechanisms.random_allocation import dyadic_sum
 from ....numerics import namespace as xp
@@ -153,6 +153,18 @@ class _Body(NamedTuple):
 
         z = float(np.interp(-_LEAST / run.steps, log_ndtr(_Z), _Z))
         return cls(*body(0.1), body(10.0)[1], float(run.log_ratio(np.array(z))))
+
+
+def large_steps(run: Run, loss: float) -> int:
+    """The likeliest number of large steps, all of the same size, that bring a sum to a privacy loss
+    of removing a record, 31 at most.
+
+    Method: docs/method/seldom.md#seldom-which
+    """
+    number = np.arange(1.0, 32.0)
+    far = max(loss + run.log_never - run.steps * _Body.of(run).mean, _LEAST_SUM)
+    z = np.maximum(run.place(far / number), 0.0)
+    return int(number[np.argmin(number * (0.5 * z * z - math.log(run.steps)) + gammaln(number + 1))])
 
 
 class Plan(NamedTuple):
