@@ -12,11 +12,12 @@ from ...bracket import Bracket
 from ...mechanisms import SubsampledGaussian
 from ...mechanisms.composition import Groups
 from ...numerics.precision import with_float64
-from ...numerics.shapes import Bool, Int
+from ...numerics.shapes import Bool, Float, Int
 from ..certify import closed_forms
 from ..certify.curve import Curve, gaussian_parts
 from ..question import NO_EXECUTOR, USUAL, Answer, Question
 from . import share_places
+from .batch import known_threshold
 from .rows import take
 from .running_brackets import unknown, worst
 from .share_places import Points
@@ -62,6 +63,7 @@ _PRODUCTS_ALONE, _PRODUCTS, _PRODUCTS_BEFORE = 4e10, 2.6e10, 6e9
 _PRODUCTS_FEW_STEPS, _PRODUCTS_NEXT = 4e9, 5e9
 _TIMES_FINER = 1.5
 _UNSEEN = 1e-260  # number up to which tests are not kept
+_LOG_SMALL = -25.0  # of a δ of many steps, of which lattices show less than curves
 
 
 def seldom(
@@ -91,6 +93,47 @@ def seldom(
     found &= np.asarray(components) == 1
     for row in np.flatnonzero(found):
         found[row] = _run(groups, int(row)) is not None
+    return found
+
+
+def asked_first(groups: Groups, question: Question) -> Bool[np.ndarray, " settings"]:
+    """Settings of a batch that are answered so before any lattice: those that are ``seldom``, and
+    of many steps also those whose δ at a known loss is so small that lattices show little of it.
+
+    Method: docs/method/seldom.md#seldom-which
+    """
+    found = seldom(groups, curves=question.keep and question.rtol >= USUAL)
+    if question.rtol < USUAL or not share_places.at_known_loss(question):
+        return found
+    from ..certify import seldom_sampled
+
+    ((quantity, asked),) = question.asked
+    losses = known_threshold(quantity, asked, len(found))
+    limits = _log_of_limit(groups, losses)
+    for row in np.flatnonzero(~found & (limits < _LOG_SMALL)):
+        run = _run(groups, int(row))
+        if run is not None:
+            steps = seldom_sampled.LargeSteps.of(run, float(losses[row]))
+            found[row] = limits[row] < steps.log_delta < _LOG_SMALL
+    return found
+
+
+def _log_of_limit(groups: Groups, losses: Any) -> Float[np.ndarray, " settings"]:
+    """Logs of what the central limit of many steps of a sampled Gaussian mechanism has beyond a
+    loss, about; 0 of other settings.
+    """
+    found = np.zeros(len(groups[0][1]))
+    for mechanism, count in groups:
+        if isinstance(mechanism, SubsampledGaussian):
+            p, tau = (
+                np.asarray(mechanism.sampling_prob),
+                1.0 / np.asarray(mechanism.noise_multiplier),
+            )
+            with np.errstate(all="ignore"):
+                mu = p * np.sqrt(count * np.expm1(tau * tau))
+                far = np.maximum(losses[:, None] / mu - 0.5 * mu, 0.0)
+            logs = np.where(count > _LATTICES[1], -0.5 * far * far, 0.0)
+            found = np.minimum(found, np.min(logs, axis=-1))
     return found
 
 
@@ -257,9 +300,9 @@ class _Looks:
                 if look:
                     return False
             elif points.levels == 1:
-                steps = seldom_sampled.large_steps(self.run, place)
-                octaves_down = min(steps.bit_length(), share_places.MOST_LEVELS)
-                points = points._replace(levels=octaves_down)
+                number = seldom_sampled.LargeSteps.of(self.run, place).number
+                levels = min(number.bit_length(), share_places.MOST_LEVELS)
+                points = points._replace(levels=levels)
             focus = None
             if place is not None and points.octaves > 0:
                 focus = seldom_sampled.Focus(place, points.octaves, points.levels)

@@ -68,8 +68,7 @@ def answer(
     nothing[nothing] = ~_wide(found, question, np.flatnonzero(nothing))
     adding = _by_adding(groups, question, found, left & ~nothing, progress, max_size, executor)
     left &= ~(nothing | adding)
-    curves = question.keep and question.rtol >= USUAL
-    seldom = left & by_share.seldom(groups, curves=curves)
+    seldom = left & by_share.asked_first(groups, question)
     # (jumps first: what is far from private by them is seldom so by quadratures of its loss)
     jumps = left & by_jumps.jumps_tell(groups, question)
     helped = left & ~jumps & by_jumps.jumps_help(groups, question)

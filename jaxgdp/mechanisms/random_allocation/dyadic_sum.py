@@ -373,7 +373,7 @@ def _products(
 
 
 def add(first: Law, second: Law, *, joint: bool = False, tally: Tally | None = None):
-    """Values, masses (sets, points), errors of the sum of two laws (layouts of equal M, K and unit).
+    """Values, masses (sets, points), errors of the sum of two laws of equal M, K and unit.
 
     For masses in further sets, m_1 … , the sum has first.m_i·second.p + first.p·second.m_i: what is
     added up over the terms of a sum. With ``joint`` it has first.m_i·second.m_i as well: what any

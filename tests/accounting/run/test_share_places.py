@@ -3,12 +3,13 @@ small δ of records that are seldom sampled."""
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from by_day import first
 
 import jaxgdp
-from jaxgdp.accounting.certify.seldom_sampled import Products
+from jaxgdp.accounting.certify.seldom_sampled import LargeSteps, Products, Run
 from jaxgdp.accounting.question import Question
 from jaxgdp.accounting.run import share_places
 from jaxgdp.accounting.run.engine import Engine
@@ -62,11 +63,18 @@ def test_widths_ask_for_as_many_points_as_make_them_narrow():
     widths.add(Points(1.5, 3), 2.4, Products(3.6e8, 1e9))
     assert widths.next(1e12) == Points(1.5, 4)
     widths = Widths()
-    widths.add(Points(1.5, 3), 2.6, Products(3.6e8, 1e9))
-    assert widths.next(1e12) == Points(1.0, 5)
-    widths = Widths()
     widths.add(Points(1.0, 1), 1.2, Products(1e9, 1e6))
     assert widths.next(1e12) == Points(1.0, 2)
+    # as many elsewhere as take a tenth of all products, and no fewer than there were
+    widths = Widths()
+    widths.add(Points(1.5, 3), 2.6, Products(3.6e8, 1e9))
+    found = widths.next(1e12)
+    assert (
+        found == Points(2.0, 4) and found.near**2 * 1e9 / 12.0**2 >= 10.0 * found.finer**2 * 1.6e8
+    )
+    widths = Widths()
+    widths.add(Points(1.5, 3), 2.6, Products(1e6, 1e9))
+    assert widths.next(1e12) == Points(4.0, 3)
 
 
 def test_widths_that_fall_slower_ask_for_more_levels_and_points_elsewhere():
@@ -128,3 +136,29 @@ def test_numbers_at_a_loss_that_is_not_known_are_left_to_lattices():
     found = jaxgdp.measure(run, "epsilon", delta=2.42e-15, executor="eager")
     lower, upper = found["epsilon"]
     assert found.status["epsilon"] == 0 and upper <= (1.0 + 1e-3) * lower
+
+
+@pytest.mark.parametrize(
+    ("run", "loss"),
+    [
+        (Run(1.04, 1.72e-5, 280315), 9.45),  # one
+        (Run(0.976, 4.62e-5, 1107273), 15.7),  # two
+        (Run(0.765, 1.52e-4, 1203192), 41.1),  # six
+        (Run(0.334, 7.11e-6, 84926), 178.0),  # seventeen
+    ],
+)
+def test_large_steps_are_about_the_likeliest_number_of_them(run, loss):
+    # (all other steps bring a sum to a loss of 0, about)
+    def rarity(steps):
+        """−log of the probability that so many of all steps each have their part of the loss."""
+        log_v = mpmath.log(mpmath.expm1(mpmath.mpf(loss) / steps)) - run.log_odds
+        tail = mpmath.erfc((log_v * run.sigma + 0.5 / run.sigma) / mpmath.sqrt(2)) / 2
+        return -mpmath.log(mpmath.binomial(run.steps, steps)) - steps * mpmath.log(tail)
+
+    each = {steps: rarity(steps) for steps in range(1, 40)}
+    found = LargeSteps.of(run, loss)
+    best = min(each, key=each.get)
+    assert each[found.number] <= 1.05 * each[best]
+    assert best / 1.5 <= found.number <= 1.5 * best
+    # with the record, an outcome is e^loss times as likely as without
+    assert found.log_delta == pytest.approx(float(loss - each[best]), rel=0.1)

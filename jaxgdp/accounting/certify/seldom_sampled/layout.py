@@ -155,16 +155,29 @@ class _Body(NamedTuple):
         return cls(*body(0.1), body(10.0)[1], float(run.log_ratio(np.array(z))))
 
 
-def large_steps(run: Run, loss: float) -> int:
-    """The likeliest number of large steps, all of the same size, that bring a sum to a privacy loss
-    of removing a record, 31 at most.
+class LargeSteps(NamedTuple):
+    """How large steps, all of the same size, bring a sum to a privacy loss of removing a record.
+
+    Attributes:
+        number: of them that is likeliest, 31 at most.
+        log_delta: log of what they make of δ there, about.
 
     Method: docs/method/seldom.md#seldom-which
     """
-    number = np.arange(1.0, 32.0)
-    far = max(loss + run.log_never - run.steps * _Body.of(run).mean, _LEAST_SUM)
-    z = np.maximum(run.place(far / number), 0.0)
-    return int(number[np.argmin(number * (0.5 * z * z - math.log(run.steps)) + gammaln(number + 1))])
+
+    number: int
+    log_delta: float
+
+    @classmethod
+    def of(cls, run: Run, loss: float) -> LargeSteps:
+        """Of a run, the other steps of which lie where they do without any."""
+        number = np.arange(1.0, 32.0)
+        far = max(loss + run.log_never - run.steps * _Body.of(run).mean, _LEAST_SUM)
+        z = np.maximum(run.place(far / number), 0.0)
+        each = 0.5 * z * z + np.log(1.0 + z) - math.log(run.steps)
+        rare = number * each + gammaln(number + 1.0)
+        best = int(np.argmin(rare))
+        return cls(best + 1, loss - float(rare[best]))
 
 
 class Plan(NamedTuple):
