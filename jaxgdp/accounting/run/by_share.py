@@ -300,9 +300,8 @@ class _Looks:
                 if look:
                     return False
             elif points.levels == 1:
-                number = seldom_sampled.LargeSteps.of(self.run, place).number
-                levels = min(number.bit_length(), share_places.MOST_LEVELS)
-                points = points._replace(levels=levels)
+                steps = seldom_sampled.LargeSteps.of(self.run, place)
+                points = points._replace(levels=min(steps.levels, share_places.MOST_LEVELS))
             focus = None
             if place is not None and points.octaves > 0:
                 focus = seldom_sampled.Focus(place, points.octaves, points.levels)

@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from ...adjacency import Adjacency
 from ...bracket import Bracket
 from ..question import USUAL, Question
@@ -18,12 +20,11 @@ if TYPE_CHECKING:
 
 _KNOWN = 0.7  # lower over upper side of a number from which on it is a place
 _DIGITS = 2  # of a place, so that it is the same when it is asked for again
-_AIM = 0.6  # the width over the width promised that is aimed at
+_AIM = 0.8  # the width over the width promised that is aimed at
 _BLIND = 8.0  # times as many points there are at the place where curves showed nothing
-# power of the distance between points by which a width falls, below which points about several
-# octaves are what more are needed of, at most so many octaves, and the part of the distance between
-# points that may do then
-_SLOW, MOST_LEVELS, _LESS = 1.5, 5, 0.5
+# power of the distance between points that a width goes with, at least and at most, and below which
+# points elsewhere are what more are needed of; levels about a place at most
+_FALLS, _SLOW, MOST_LEVELS = (1.2, 1.8), 1.5, 5
 _USUAL_LEVELS = 8.0  # levels of the usual number of points that have all products, about
 _LITTLE_MORE = 2.5  # times as many points, up to which half of the usual ones do elsewhere
 # points elsewhere, over the usual ones, and the part of the products about a place that they may
@@ -95,22 +96,23 @@ def place(own: Question, results: dict[str, Bracket], at: int) -> float | None:
 
 
 class Widths:
-    """Widths over the width promised of curves on ever more points about a place: they go with the
-    square of the distance between points there, as long as a sum comes there by one large step and
-    not by several, each of which is a few octaves below.
+    """Widths over the width promised of curves on ever more points about a place: they go with
+    nearly the square of the distance between points there, as long as these are what decides.
 
     Method: docs/method/seldom.md#seldom-which
     """
 
     def __init__(self) -> None:
         self.points = Points(1.0)
-        self.width, self.slow = math.inf, False
+        self.width, self.falls = math.inf, _FALLS[-1]
         self.usual, self.finer = math.inf, math.inf
 
     def add(self, points: Points, width: float, products: seldom_sampled.Products) -> None:
         """A curve on so many points, and its width: infinite where that tells nothing."""
-        expected = self.width * (self.points.near / points.near) ** _SLOW
-        self.slow = expected < width < math.inf
+        self.falls = _FALLS[-1]
+        if width < self.width < math.inf and points.near > self.points.near:
+            more = math.log(points.near / self.points.near)
+            self.falls = float(np.clip(math.log(self.width / width) / more, *_FALLS))
         self.points, self.width = points, width
         # products, of the usual number of points and of one finer level of as many
         self.usual = products.usual / points.finer**2
@@ -127,10 +129,9 @@ class Widths:
         take so many products at most; None where these are not more than there were.
         """
         last, levels = self.points, self.points.levels
-        more = math.sqrt(self.width / _AIM) if self.width < math.inf else _BLIND
+        more = (self.width / _AIM) ** (1.0 / self.falls) if self.width < math.inf else _BLIND
         least = max(last.finer, 1.0 if more > _LITTLE_MORE else 0.5)
-        if self.slow:  # … on more levels, and on more points elsewhere
-            more, levels = max(_LESS * more, 1.0), min(levels + 2, MOST_LEVELS)
+        if self.falls < _SLOW:
             least = min(2.0 * least, _MOST_FINER)
         best = None
         for points in self._ever_more(least, last.near * more, levels):

@@ -179,6 +179,11 @@ class LargeSteps(NamedTuple):
         best = int(np.argmin(rare))
         return cls(best + 1, loss - float(rare[best]))
 
+    @property
+    def levels(self) -> int:
+        """How many levels about the loss their parts of it are on."""
+        return math.ceil(math.log2(_BEYOND * self.number))
+
 
 class Plan(NamedTuple):
     """How the sums of a run are laid out.
