@@ -143,9 +143,11 @@ def check_outputs(path, folder, kernel):
 
 
 # (those that take longest are run nightly: what they show is tested beside them)
+LONG = "5_", "8_", "9_", "10_", "11_"
 BY_DAY = [
     pytest.param(
-        path, marks=pytest.mark.nightly if path.stem.startswith(("5_", "8_", "9_", "10_")) else ()
+        path,
+        marks=pytest.mark.nightly if path.stem.startswith(("5_", "8_", "9_", "10_", "11_")) else (),
     )
     for path in NOTEBOOKS
 ]

@@ -27,7 +27,7 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("iterations", [8, pytest.param(30, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("iterations", [4, pytest.param(30, marks=pytest.mark.nightly)])
 def test_every_example_gives_what_is_printed(iterations):
     """Nightly as they are; by day with a shorter search for a schedule."""
     pytest.importorskip("xarray")

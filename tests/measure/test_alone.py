@@ -54,6 +54,7 @@ def test_numbers_asked_one_by_one_are_those_of_a_few_at_once(curve):
         assert (one.lower, one.upper) == (together.lower[k], together.upper[k])
 
 
+@pytest.mark.nightly
 def test_status_of_a_curve_is_that_of_its_mu():
     # (the kept curve alone leaves μ nearly three times as wide as that)
     curve = jaxgdp.tradeoff(jaxgdp.dpsgd(3.5059761139405854, 2.0929365621037975e-05, 3_251_399))

@@ -62,11 +62,12 @@ def test_little_noise_at_five_digits(sigma, p, uses, epsilon):
     assert around.lower <= bracket.upper and bracket.lower <= around.upper
 
 
-def test_one_order_far_out_beside_one_that_ends_early():
+@pytest.mark.parametrize("rtol", [1e-3, pytest.param(1e-5, marks=pytest.mark.nightly)])
+def test_one_order_far_out_beside_one_that_ends_early(rtol):
     """δ of removing a record where that of adding ends at 1e-6 nats: each is planned as deep as it
     needs alone."""
     found = jaxgdp.measure(
-        jaxgdp.dpsgd(0.0947, 5.37e-7, 2), "delta", epsilon=321.76, rtol=1e-5, executor="eager"
+        jaxgdp.dpsgd(0.0947, 5.37e-7, 2), "delta", epsilon=321.76, rtol=rtol, executor="eager"
     )
     assert found.status["delta"] == 0
     alone = jaxgdp.measure(
