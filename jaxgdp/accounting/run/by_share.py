@@ -61,6 +61,7 @@ _LEAVES, _NEARLY_ALL, _NOTHING = 0.3, 0.9, 0.97
 _FIRST = Points(1.0, 2)
 _PRODUCTS_ALONE, _PRODUCTS, _PRODUCTS_BEFORE = 4e10, 2.6e10, 6e9
 _PRODUCTS_FEW_STEPS, _PRODUCTS_NEXT = 4e9, 5e9
+_MANY_RARE = 100.0  # expected steps with the record, from which on most of them are not large
 _TIMES_FINER = 1.5
 _UNSEEN = 1e-260  # number up to which tests are not kept
 _LOG_SMALL = -25.0  # of a δ of many steps, of which lattices show less than curves
@@ -289,7 +290,7 @@ class _Looks:
         """
         from ..certify import seldom_sampled
 
-        widths = share_places.Widths()
+        widths = share_places.Widths(self.run.log_never > _MANY_RARE)
         rough = _rough(self.run, self.own)
         points = _FIRST if rough is None else Points(rough.finer, _FIRST.octaves)
         left = worst(self.results, self.own, self.at)

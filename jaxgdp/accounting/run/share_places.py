@@ -28,8 +28,8 @@ _FALLS, _SLOW, MOST_LEVELS = (1.2, 1.8), 1.5, 5
 _USUAL_LEVELS = 8.0  # levels of the usual number of points that have all products, about
 _LITTLE_MORE = 2.5  # times as many points, up to which half of the usual ones do elsewhere
 # points elsewhere, over the usual ones, and the part of the products about a place that they may
-# take in any case
-_MOST_FINER, _ELSEWHERE = 4.0, 0.1
+# take in any case, also where there are many rare steps
+_MOST_FINER, _ELSEWHERE = 4.0, (0.1, 0.25)
 _BETWEEN = 1.5  # times as many points, between two powers of two
 
 
@@ -99,10 +99,15 @@ class Widths:
     """Widths over the width promised of curves on ever more points about a place: they go with
     nearly the square of the distance between points there, as long as these are what decides.
 
+    Args:
+        many: whether there are so many rare steps that a body of those which are not large decides,
+            too, whose points lie elsewhere.
+
     Method: docs/method/seldom.md#seldom-which
     """
 
-    def __init__(self) -> None:
+    def __init__(self, many: bool = False) -> None:
+        self.elsewhere = _ELSEWHERE[many]
         self.points = Points(1.0)
         self.width, self.falls = math.inf, _FALLS[-1]
         self.usual, self.finer = math.inf, math.inf
@@ -165,7 +170,7 @@ class Widths:
         octaves = math.floor(math.log2(near / least))
         while octaves > 0:
             more = Points(near / 2.0 ** (octaves - 1), octaves - 1, levels)
-            part = _ELSEWHERE * self.finer * more.of_place
+            part = self.elsewhere * self.finer * more.of_place
             if more.finer > _MOST_FINER or self.usual * more.finer**2 > part:
                 break
             octaves -= 1

@@ -72,6 +72,15 @@ def test_widths_ask_for_as_many_points_as_make_them_narrow():
     found = widths.next(1e12)
     elsewhere, about = 1.6e8 * found.finer**2, 1e9 * (found.near / 12.0) ** 2
     assert found == Points(2.0, 4) and elsewhere <= 0.1 * about < 4.0 * elsewhere
+    widths = Widths(many=True)
+    widths.add(Points(1.5, 3), 3.0, Products(3.6e8, 1e9))
+    assert widths.next(1e12) == Points(2.0, 4)
+    widths = Widths(many=True)
+    widths.add(Points(1.5, 3), 3.0, Products(1.2e8, 1e9))
+    assert widths.next(1e12) == Points(4.0, 3)
+    widths = Widths()
+    widths.add(Points(1.5, 3), 3.0, Products(1.2e8, 1e9))
+    assert widths.next(1e12) == Points(2.0, 4)
     widths = Widths()
     widths.add(Points(1.5, 3), 3.0, Products(1e6, 1e9))
     assert widths.next(1e12) == Points(4.0, 3)
