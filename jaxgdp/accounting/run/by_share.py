@@ -59,8 +59,9 @@ _LEAVES, _NEARLY_ALL, _NOTHING = 0.3, 0.9, 0.97
 # masses in all where no lattice is tried, beside one, before one, also of few steps, which it may
 # know well, and of a second curve; how many times as many there are beyond the usual accuracy
 _FIRST = Points(1.0, 2)
-_PRODUCTS_ALONE, _PRODUCTS, _PRODUCTS_BEFORE = 4e10, 2.6e10, 6e9
+_PRODUCTS_ALONE, _PRODUCTS, _PRODUCTS_BEFORE = 4.8e10, 2.6e10, 6e9
 _PRODUCTS_FEW_STEPS, _PRODUCTS_NEXT = 4e9, 5e9
+_LEFT_ALONE = 50.0  # width over the width promised that no lattice makes much of after those
 _MANY_RARE = 100.0  # expected steps with the record, from which on most of them are not large
 _TIMES_FINER = 1.5
 _UNSEEN = 1e-260  # number up to which tests are not kept
@@ -491,14 +492,15 @@ def on_most_points(groups: Groups, row: int, own: Question, results: dict[str, B
 
     Method: docs/method/seldom.md#seldom-which
     """
-    if own.rtol < USUAL or own.keep or worst(results, own, row) > _FOUR_TIMES:
+    left = worst(results, own, row)
+    if own.rtol < USUAL or own.keep or left > _LEFT_ALONE:
         return False
     run = _run(groups, row)
     if run is None:
         return False
     if share_places.served(own):  # (at a known loss lattices of many steps show less, and are long)
         return share_places.at_known_loss(own) and run.steps > _LATTICES[1]
-    return not _lattices_first(run)
+    return left <= _FOUR_TIMES and not _lattices_first(run)
 
 
 def _foreseen(left: float, own: Question) -> int:

@@ -53,32 +53,34 @@ def _joined(first: np.ndarray, second: np.ndarray, apart: int) -> np.ndarray:
 
 
 def _by_matrices(short: np.ndarray, long: np.ndarray) -> np.ndarray:
-    """The convolution in sums of up to 128 products."""
-    blocks = -(-len(short) // _TAPS)
-    if blocks <= _TOGETHER:
-        return _few_blocks(short, long)
-    half = _TAPS * -(-blocks // 2)
-    return _joined(*(_by_matrices(part, long) for part in (short[:half], short[half:])), half)
-
-
-def _few_blocks(short: np.ndarray, long: np.ndarray) -> np.ndarray:
-    """The same: each row of the result is made of a stretch of ``long``, by a matrix that has as
-    many of ``short``, and beside them zeros, which add no rounding, in every column.
+    """The convolution in sums of up to 128 products: each row of the result is made of a stretch of
+    ``long``, by a matrix that has as many of ``short``, and beside them zeros, which add no
+    rounding, in every column.
     """
     blocks, number = -(-len(short) // _TAPS), len(long) + _TAPS - 1
-    whole = np.zeros(blocks * _TAPS)
-    whole[: len(short)] = short
-    room = _ROW - 1
-    taps = np.pad(whole.reshape(blocks, _TAPS)[:, ::-1], ((0, 0), (room, room)))
-    matrices = np.ascontiguousarray(sliding_window_view(taps, _ROW, axis=-1)[:, :, ::-1])
+    whole, room = np.zeros((blocks, _TAPS + 2 * (_ROW - 1))), _ROW - 1
+    taps = np.zeros(blocks * _TAPS)
+    taps[: len(short)] = short
+    whole[:, room : room + _TAPS] = taps.reshape(blocks, _TAPS)[:, ::-1]
+    matrices = np.ascontiguousarray(sliding_window_view(whole, _ROW, axis=-1)[:, :, ::-1])
     products = -(-number // (_ROW * _ROWS))
     padded = np.zeros(products * _ROWS * _ROW + _WIDTH)
     padded[_TAPS - 1 : _TAPS - 1 + len(long)] = long
     stretches = sliding_window_view(padded, _WIDTH)[::_ROW][: products * _ROWS]
     stretches = np.ascontiguousarray(stretches).reshape(products, _ROWS, _WIDTH)
+    return _added(matrices, stretches, number)[: len(short) + len(long) - 1]
+
+
+def _added(matrices: np.ndarray, stretches: np.ndarray, number: int) -> np.ndarray:
+    """Sums of so many numbers by each of the matrices, added up in pairs."""
+    blocks = len(matrices)
+    if blocks > _TOGETHER:
+        half = -(-blocks // 2)
+        parts = (_added(part, stretches, number) for part in (matrices[:half], matrices[half:]))
+        return _joined(*parts, half * _TAPS)
     rows = np.matmul(stretches, matrices[:, None]).reshape(blocks, -1)
     sums, apart = list(rows[:, :number]), _TAPS
     while len(sums) > 1:
         pairs = [_joined(*sums[i : i + 2], apart) for i in range(0, len(sums) - 1, 2)]
         sums, apart = pairs + sums[2 * len(pairs) :], 2 * apart
-    return sums[0][: len(short) + len(long) - 1]
+    return sums[0]
