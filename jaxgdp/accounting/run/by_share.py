@@ -65,7 +65,9 @@ _LEFT_ALONE = 50.0  # width over the width promised that no lattice makes much o
 _MANY_RARE = 100.0  # expected steps with the record, from which on most of them are not large
 _TIMES_FINER = 1.5
 _UNSEEN = 1e-260  # number up to which tests are not kept
-_LOG_SMALL = -25.0  # of a δ of many steps, of which lattices show less than curves
+# log of a δ of many steps, up to which lattices show less than curves, and of so many that lattices
+# take long
+_LOG_SMALL, _LOG_SMALL_OF_LONG, _LONG = -70.0, -25.0, 1e6
 
 
 def seldom(
@@ -112,11 +114,12 @@ def asked_first(groups: Groups, question: Question) -> Bool[np.ndarray, " settin
     ((quantity, asked),) = question.asked
     losses = known_threshold(quantity, asked, len(found))
     limits = _log_of_limit(groups, losses)
-    for row in np.flatnonzero(~found & (limits < _LOG_SMALL)):
+    for row in np.flatnonzero(~found & (limits < _LOG_SMALL_OF_LONG)):
         run = _run(groups, int(row))
         if run is not None:
+            small = _LOG_SMALL_OF_LONG if run.steps > _LONG else _LOG_SMALL
             steps = seldom_sampled.LargeSteps.of(run, float(losses[row]))
-            found[row] = limits[row] < steps.log_delta < _LOG_SMALL
+            found[row] = limits[row] < steps.log_delta < small
     return found
 
 

@@ -37,6 +37,7 @@ _NARROWEST = 2.0**-60
 FULL, _BELOW = 37.0, -26.0
 # of z, by which moments are estimated
 _Z = np.linspace(-FULL, FULL, 15_201)
+_EVERY = 50  # … one in how many of which do where a few digits are enough
 _W = np.exp(-0.5 * _Z * _Z) * (_Z[1] - _Z[0]) / math.sqrt(2.0 * math.pi)
 
 
@@ -143,16 +144,20 @@ class _Body(NamedTuple):
     @functools.lru_cache(maxsize=64)
     def of(cls, run: Run) -> _Body:
         """From a quadrature of one step."""
-        x = run.log_ratio(_Z)
-        above = np.cumsum(_W[::-1])[::-1]
-
-        def body(jumps: float) -> tuple[float, float]:
-            w = np.where(above >= min(jumps / run.steps, 0.4), _W, 0.0)
-            mean = float(xp.matmul(w, x)) / float(w.sum())
-            return mean, float(xp.matmul(w, (x - mean) ** 2)) / float(w.sum())
-
         z = float(np.interp(-_LEAST / run.steps, log_ndtr(_Z), _Z))
-        return cls(*body(0.1), body(10.0)[1], float(run.log_ratio(np.array(z))))
+        least = float(run.log_ratio(np.array(z)))
+        return cls(*_without_jumps(run, 0.1), _without_jumps(run, 10.0)[1], least)
+
+
+def _without_jumps(run: Run, jumps: float, every: int = 1) -> tuple[float, float]:
+    """Mean and variance of one log(1 + ρV) without those that come so often in a run, or less, from
+    one place of the quadrature in so many.
+    """
+    x, w = run.log_ratio(_Z[::every]), _W[::every]
+    above = every * np.cumsum(w[::-1])[::-1]
+    w = np.where(above >= min(jumps / run.steps, 0.4), w, 0.0)
+    mean = float(xp.matmul(w, x)) / float(w.sum())
+    return mean, float(xp.matmul(w, (x - mean) ** 2)) / float(w.sum())
 
 
 class LargeSteps(NamedTuple):
@@ -172,7 +177,8 @@ class LargeSteps(NamedTuple):
     def of(cls, run: Run, loss: float) -> LargeSteps:
         """Of a run, the other steps of which lie where they do without any."""
         number = np.arange(1.0, 32.0)
-        far = max(loss + run.log_never - run.steps * _Body.of(run).mean, _LEAST_SUM)
+        mean, _ = _without_jumps(run, 0.1, _EVERY)
+        far = max(loss + run.log_never - run.steps * mean, _LEAST_SUM)
         z = np.maximum(run.place(far / number), 0.0)
         each = 0.5 * z * z + np.log(1.0 + z) - math.log(run.steps)
         rare = number * each + gammaln(number + 1.0)
