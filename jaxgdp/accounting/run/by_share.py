@@ -62,6 +62,7 @@ _FIRST = Points(1.0, 2)
 _PRODUCTS_ALONE, _PRODUCTS, _PRODUCTS_BEFORE = 4.8e10, 2.6e10, 6e9
 _PRODUCTS_FEW_STEPS, _PRODUCTS_NEXT = 4e9, 5e9
 _LEFT_ALONE = 50.0  # width over the width promised that no lattice makes much of after those
+_MOST_LEVELS = 5  # about a place
 _MANY_RARE = 100.0  # expected steps with the record, from which on most of them are not large
 _TIMES_FINER = 1.5
 _UNSEEN = 1e-260  # number up to which tests are not kept
@@ -297,6 +298,7 @@ class _Looks:
         widths = share_places.Widths(self.run.log_never > _MANY_RARE)
         rough = _rough(self.run, self.own)
         points = _FIRST if rough is None else Points(rough.finer, _FIRST.octaves)
+        points = points._replace(levels=self._levels())
         left = worst(self.results, self.own, self.at)
         for look in range(_LOOKS):
             place = share_places.place(self.own, self.results, self.at)
@@ -304,9 +306,6 @@ class _Looks:
                 points = points._replace(octaves=0)
                 if look:
                     return False
-            elif points.levels == 1:
-                steps = seldom_sampled.LargeSteps.of(self.run, place)
-                points = points._replace(levels=min(steps.levels, share_places.MOST_LEVELS))
             focus = None
             if place is not None and points.octaves > 0:
                 focus = seldom_sampled.Focus(place, points.octaves, points.levels)
@@ -323,11 +322,20 @@ class _Looks:
             if focus is not None and not seen and self.products.finer == 0.0:
                 break  # no sum is there
             most -= sum(self.products)
-            more = widths.next(most if look else min(most, _PRODUCTS_NEXT))
+            more = widths.next(most if look else min(most, _PRODUCTS_NEXT), self._levels())
             if more is None:
                 break
             points = more
         return True
+
+    def _levels(self) -> int:
+        """On how many levels about the place there are more points, where it is known."""
+        from ..certify import seldom_sampled
+
+        place = share_places.place(self.own, self.results, self.at)
+        if place is None:
+            return 1
+        return min(seldom_sampled.LargeSteps.of(self.run, place).levels, _MOST_LEVELS)
 
     def stuck(self, helps: float) -> bool:
         """Whether more points left more than such a part of the width."""

@@ -23,8 +23,8 @@ _DIGITS = 2  # of a place, so that it is the same when it is asked for again
 _AIM = 0.8  # the width over the width promised that is aimed at
 _BLIND = 8.0  # times as many points there are at the place where curves showed nothing
 # power of the distance between points that a width goes with, at least and at most, and below which
-# points elsewhere are what more are needed of; levels about a place at most
-_FALLS, _SLOW, MOST_LEVELS = (1.2, 1.8), 1.5, 5
+# points elsewhere are what more are needed of
+_FALLS, _SLOW = (1.2, 1.8), 1.5
 _USUAL_LEVELS = 8.0  # levels of the usual number of points that have all products, about
 _LITTLE_MORE = 2.5  # times as many points, up to which half of the usual ones do elsewhere
 # points elsewhere, over the usual ones, and the part of the products about a place that they may
@@ -129,11 +129,12 @@ class Widths:
         near = self.finer * points.of_place if points.octaves else 0.0
         return self.usual * points.finer**2 + near
 
-    def next(self, most: float) -> Points | None:
+    def next(self, most: float, levels: int = 1) -> Points | None:
         """The points on which a curve is expected to be as narrow as asked, or as many of them as
-        take so many products at most; None where these are not more than there were.
+        take so many products at most, on so many levels about the place; None where these are not
+        more than there were.
         """
-        last, levels = self.points, self.points.levels
+        last = self.points
         more = (self.width / _AIM) ** (1.0 / self.falls) if self.width < math.inf else _BLIND
         least = max(last.finer, 1.0 if more > _LITTLE_MORE else 0.5)
         if self.falls < _SLOW:
