@@ -28,8 +28,8 @@ _FALLS, _SLOW = (1.2, 1.8), 1.5
 _USUAL_LEVELS = 8.0  # levels of the usual number of points that have all products, about
 _LITTLE_MORE = 2.5  # times as many points, up to which half of the usual ones do elsewhere
 # points elsewhere, over the usual ones, and the part of the products about a place that they may
-# take in any case, also where there are many rare steps
-_MOST_FINER, _ELSEWHERE = 4.0, (0.1, 0.25)
+# take in any case, also where there are many rare steps, and where they decide
+_MOST_FINER, _ELSEWHERE, _WHERE_SLOW = 8.0, (0.1, 0.25), 0.35
 _BETWEEN = 1.5  # times as many points, between two powers of two
 
 
@@ -138,7 +138,7 @@ class Widths:
         more = (self.width / _AIM) ** (1.0 / self.falls) if self.width < math.inf else _BLIND
         least = max(last.finer, 1.0 if more > _LITTLE_MORE else 0.5)
         if self.falls < _SLOW:
-            least = min(2.0 * least, _MOST_FINER)
+            least, self.elsewhere = min(2.0 * least, _MOST_FINER), _WHERE_SLOW
         best = None
         for points in self._ever_more(least, last.near * more, levels):
             if self.work(points) > most:

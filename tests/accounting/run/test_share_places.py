@@ -83,7 +83,7 @@ def test_widths_ask_for_as_many_points_as_make_them_narrow():
     assert widths.next(1e12) == Points(2.0, 4)
     widths = Widths()
     widths.add(Points(1.5, 3), 3.0, Products(1e6, 1e9))
-    assert widths.next(1e12) == Points(4.0, 3)
+    assert widths.next(1e12) == Points(8.0, 2)
 
 
 def test_widths_that_fall_slower_ask_for_more_points_there_and_elsewhere():
@@ -93,7 +93,7 @@ def test_widths_that_fall_slower_ask_for_more_points_there_and_elsewhere():
         widths.add(Points(1.0, 3, 3), 9.0, Products(1e8, 6e8))
     # 8 times as many points left a fiftieth of the width, or a seventh
     assert fast.next(1e12, 3) == Points(2.0, 4, 3)
-    assert slow.next(1e12, 3) == Points(4.0, 4, 3)
+    assert slow.next(1e12, 3) == Points(8.0, 3, 3)
     # where nothing was seen there is nothing to compare with
     widths = Widths()
     widths.add(Points(0.25, 2), math.inf, Products(1e7, 1e7))
