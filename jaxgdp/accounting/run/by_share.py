@@ -114,6 +114,7 @@ def asked_first(groups: Groups, question: Question) -> Bool[np.ndarray, " settin
 
     ((quantity, asked),) = question.asked
     losses = known_threshold(quantity, asked, len(found))
+    assert losses is not None
     limits = _log_of_limit(groups, losses)
     for row in np.flatnonzero(~found & (limits < _LOG_SMALL_OF_LONG)):
         run = _run(groups, int(row))
@@ -124,19 +125,18 @@ def asked_first(groups: Groups, question: Question) -> Bool[np.ndarray, " settin
     return found
 
 
-def _log_of_limit(groups: Groups, losses: Any) -> Float[np.ndarray, " settings"]:
+def _log_of_limit(
+    groups: Groups, losses: Float[np.ndarray, " settings"]
+) -> Float[np.ndarray, " settings"]:
     """Logs of what the central limit of many steps of a sampled Gaussian mechanism has beyond a
     loss, about; 0 of other settings.
     """
     found = np.zeros(len(groups[0][1]))
     for mechanism, count in groups:
         if isinstance(mechanism, SubsampledGaussian):
-            p, tau = (
-                np.asarray(mechanism.sampling_prob),
-                1.0 / np.asarray(mechanism.noise_multiplier),
-            )
+            p, sigma = np.asarray(mechanism.sampling_prob), np.asarray(mechanism.noise_multiplier)
             with np.errstate(all="ignore"):
-                mu = p * np.sqrt(count * np.expm1(tau * tau))
+                mu = p * np.sqrt(count * np.expm1(sigma**-2.0))
                 far = np.maximum(losses[:, None] / mu - 0.5 * mu, 0.0)
             logs = np.where(count > _LATTICES[1], -0.5 * far * far, 0.0)
             found = np.minimum(found, np.min(logs, axis=-1))
