@@ -69,6 +69,7 @@ _UNSEEN = 1e-260  # number up to which tests are not kept
 # log of a δ of many steps, up to which lattices show less than curves, and of so many that lattices
 # take long
 _LOG_SMALL, _LOG_SMALL_OF_LONG, _LONG = -70.0, -25.0, 1e6
+_AS_DEEP = 0.8  # times that of large steps, that the log of a central limit is at least
 
 
 def seldom(
@@ -121,7 +122,7 @@ def asked_first(groups: Groups, question: Question) -> Bool[np.ndarray, " settin
         if run is not None:
             small = _LOG_SMALL_OF_LONG if run.steps > _LONG else _LOG_SMALL
             steps = seldom_sampled.LargeSteps.of(run, float(losses[row]))
-            found[row] = limits[row] < steps.log_delta < small
+            found[row] = steps.log_delta < small and limits[row] < _AS_DEEP * steps.log_delta
     return found
 
 
