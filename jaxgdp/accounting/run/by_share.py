@@ -12,7 +12,7 @@ from ...bracket import Bracket
 from ...mechanisms import SubsampledGaussian
 from ...mechanisms.composition import Groups
 from ...numerics.precision import with_float64
-from ...numerics.shapes import Bool, Float, Int
+from ...numerics.shapes import Array, Bool, Float, Int
 from ..certify import closed_forms
 from ..certify.curve import Curve, gaussian_parts
 from ..question import NO_EXECUTOR, USUAL, Answer, Question
@@ -127,7 +127,7 @@ def asked_first(groups: Groups, question: Question) -> Bool[np.ndarray, " settin
 
 
 def _log_of_limit(
-    groups: Groups, losses: Float[np.ndarray, " settings"]
+    groups: Groups, losses: Float[Array, " settings"]
 ) -> Float[np.ndarray, " settings"]:
     """Logs of what the central limit of many steps of a sampled Gaussian mechanism has beyond a
     loss, about; 0 of other settings.
