@@ -118,6 +118,8 @@ class Widths:
         if width < self.width < math.inf and points.near > self.points.near:
             more = math.log(points.near / self.points.near)
             self.falls = float(np.clip(math.log(self.width / width) / more, *_FALLS))
+            if self.falls < _SLOW:
+                self.elsewhere = _WHERE_SLOW
         self.points, self.width = points, width
         # products, of the usual number of points and of one finer level of as many
         self.usual = products.usual / points.finer**2
@@ -138,7 +140,7 @@ class Widths:
         more = (self.width / _AIM) ** (1.0 / self.falls) if self.width < math.inf else _BLIND
         least = max(last.finer, 1.0 if more > _LITTLE_MORE else 0.5)
         if self.falls < _SLOW:
-            least, self.elsewhere = min(2.0 * least, _MOST_FINER), _WHERE_SLOW
+            least = min(2.0 * least, _MOST_FINER)
         best = None
         for points in self._ever_more(least, last.near * more, levels):
             if self.work(points) > most:

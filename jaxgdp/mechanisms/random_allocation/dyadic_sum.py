@@ -37,6 +37,8 @@ _DIGITS = 40  # of what is rounded once
 # units of what is moved to the points of the next level: of its share, the product with that, what
 # is added before, and two neighbours' shares
 _MOVED = 5
+# … of the size of a log that is not a point: rounded as a sum, and twice where it is spread
+_PLACED = 3
 
 
 class Frame(NamedTuple):
@@ -424,12 +426,25 @@ def add(first: Law, second: Law, *, joint: bool = False, tally: Tally | None = N
     moves = frame.exponent(ranks[-1]) - frame.exponent(ranks[0]) + 1
     widest = max(map(int, np.diff(starts)))
     sums = units(widest, frame.block) + max(added) + 4 + moved * moves
+    centre = first.layout.centre + second.layout.centre
+    away = first.layout.unit * distance
+    values = centre + away
+    if first.layout.of_logs:
+        # (far from a centre that is not 0 a point may be no double)
+        rounded = difference(away, -centre)[1] != 0.0
+        sums += math.ceil(_PLACED * float(np.max(np.abs(values[rounded]), initial=0.0)))
     errors = (
         first.error + second.error + sums * UNIT,
         max(first.apart, second.apart) + 2 * sums * UNIT,
     )
-    values = first.layout.centre + second.layout.centre + first.layout.unit * distance
     return values, masses, *errors
+
+
+def difference(a: Any, b: Any) -> tuple[Any, Any]:
+    """a − b as a double and what it is rounded by (Knuth)."""
+    total = a - b
+    back = total - a
+    return total, (a - (total - back)) - (b + back)
 
 
 def power(start: _Sum, number: int, join: Callable[[_Sum, _Sum, int], _Sum]) -> _Sum:

@@ -59,31 +59,31 @@ def test_widths_ask_for_as_many_points_as_make_them_narrow():
     fewer = widths.next(1e9)
     assert widths.work(fewer) <= 1e9 and fewer.near in (found.near / 1.5, found.near)
     assert widths.next(1e8) is None
-    # between two powers of two only where that takes less than the larger one
-    widths = Widths()
-    widths.add(Points(1.5, 3), 2.6, Products(3.6e8, 1e9))
-    assert widths.next(1e12) == Points(1.5, 4)
-    widths = Widths()
-    widths.add(Points(1.0, 1), 1.2, Products(1e9, 1e6))
-    assert widths.next(1e12) == Points(1.0, 2)
-    # as many elsewhere as take a tenth of all products, and no fewer than there were
-    widths = Widths()
-    widths.add(Points(1.5, 3), 3.0, Products(3.6e8, 1e9))
-    found = widths.next(1e12)
-    elsewhere, about = 1.6e8 * found.finer**2, 1e9 * (found.near / 12.0) ** 2
-    assert found == Points(2.0, 4) and elsewhere <= 0.1 * about < 4.0 * elsewhere
-    widths = Widths(many=True)
-    widths.add(Points(1.5, 3), 3.0, Products(3.6e8, 1e9))
-    assert widths.next(1e12) == Points(2.0, 4)
-    widths = Widths(many=True)
-    widths.add(Points(1.5, 3), 3.0, Products(1.2e8, 1e9))
-    assert widths.next(1e12) == Points(4.0, 3)
-    widths = Widths()
-    widths.add(Points(1.5, 3), 3.0, Products(1.2e8, 1e9))
-    assert widths.next(1e12) == Points(2.0, 4)
-    widths = Widths()
-    widths.add(Points(1.5, 3), 3.0, Products(1e6, 1e9))
-    assert widths.next(1e12) == Points(8.0, 2)
+
+
+@pytest.mark.parametrize(
+    ("many", "points", "width", "products", "found"),
+    [
+        # between two powers of two only where that takes less than the larger one
+        (False, Points(1.5, 3), 2.6, Products(3.6e8, 1e9), Points(1.5, 4)),
+        (False, Points(1.0, 1), 1.2, Products(1e9, 1e6), Points(1.0, 2)),
+        # as many elsewhere as take a tenth of all products, and no fewer than there were
+        (False, Points(1.5, 3), 3.0, Products(3.6e8, 1e9), Points(2.0, 4)),
+        (False, Points(1.5, 3), 3.0, Products(1.2e8, 1e9), Points(2.0, 4)),
+        (False, Points(1.5, 3), 3.0, Products(1e6, 1e9), Points(8.0, 2)),
+        # … or a quarter
+        (True, Points(1.5, 3), 3.0, Products(3.6e8, 1e9), Points(2.0, 4)),
+        (True, Points(1.5, 3), 3.0, Products(1.2e8, 1e9), Points(4.0, 3)),
+    ],
+)
+def test_widths_ask_for_points_elsewhere_that_take_little(many, points, width, products, found):
+    widths = Widths(many)
+    widths.add(points, width, products)
+    assert widths.next(1e12) == found
+    # twice as many would take more than that, or are more than there may be
+    elsewhere = products.usual * (found.finer / points.finer) ** 2
+    about = products.finer * (found.near / points.near) ** 2
+    assert found.finer == 8.0 or 4.0 * elsewhere > (0.25 if many else 0.1) * about
 
 
 def test_widths_that_fall_slower_ask_for_more_points_there_and_elsewhere():

@@ -494,6 +494,19 @@ def test_levels_are_numbered_in_order():
         assert starts == frame.starts(ranks)
 
 
+def test_logs_that_are_no_doubles_are_counted():
+    # 3·2⁻⁵⁸ and some hundred have more digits between them than a double
+    layout = dyadic_sum.Layout(3.0 * 2.0**-58, -58, 4, 8, of_logs=True)
+    law = dyadic_sum.spread(layout, np.array([layout.centre, 150.0]), np.ones((1, 2)), 0.0, 0.0)
+    values, _, error, _ = dyadic_sum.add(law, law)
+    distance = [value - 2 * Fraction(layout.centre) for value in map(Fraction, values.tolist())]
+    assert any(each.denominator > 2**40 for each in distance)  # not on a point
+    assert error >= 3.0 * float(np.max(values)) * UNIT
+    about_0 = dataclasses.replace(layout, centre=0.0)
+    law = dyadic_sum.spread(about_0, np.array([2.0**-50, 150.0]), np.ones((1, 2)), 0.0, 0.0)
+    assert dyadic_sum.add(law, law)[2] < error - 2.9 * float(np.max(values)) * UNIT
+
+
 _PLAIN = dyadic_sum.Layout(2.0, -3, 4, 16), dyadic_sum.Layout(1.0, -2, 4, 16)
 _FINE = {"fine": -2, "octaves": 2, "levels": 2}
 # … in units of which centres are multiples

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import erfcx, ndtr
 
 from ....mechanisms.random_allocation import dyadic_sum
+from ....mechanisms.random_allocation.dyadic_sum import difference
 from ....numerics.errors import NORMAL_TAIL, SELDOM, UNIT
 from ....numerics.shapes import Array, Float
 from .layout import FULL, Focus, Plan, Run
@@ -114,16 +115,9 @@ class _Cells(NamedTuple):
         that of a cell's lower end, exact but for what is small.
         """
         part = self.width[:, None] * _NODES
-        start, rest = _difference(self.z[:-1], moved)
+        start, rest = difference(self.z[:-1], moved)
         within = part * (start[:, None] + 0.5 * part)
         return _WEIGHTS * self.width[:, None] * (_normal(start, rest, x)[:, None] * np.exp(-within))
-
-
-def _difference(a: Array, b: Array | float) -> tuple[Array, Array]:
-    """a − b as a double and what it is rounded by (Knuth)."""
-    total = a - b
-    back = total - a
-    return total, (a - (total - back)) - (b + back)
 
 
 def _normal(z: Array, rest: Array | float = 0.0, x: Array | float = 0.0) -> Array:
@@ -135,14 +129,14 @@ def _normal(z: Array, rest: Array | float = 0.0, x: Array | float = 0.0) -> Arra
     wide = _SPLIT * z
     high = wide - (wide - z)
     square = 0.5 * high * high
-    exponent, lost = _difference(np.asarray(x, float), square)
+    exponent, lost = difference(np.asarray(x, float), square)
     low = (z - high) + rest
     return np.exp(exponent) * np.exp(lost - low * (high + 0.5 * low))
 
 
 def _tail(z: Array | float, moved: float = 0.0) -> float:
     """Pr[N > z − moved], with all digits however small it is."""
-    start, rest = _difference(np.asarray(z, float), moved)
+    start, rest = difference(np.asarray(z, float), moved)
     if start < 0.0:
         return float(ndtr(-start))
     return float(0.5 * erfcx(start / math.sqrt(2.0)) * _normal(start, rest))
