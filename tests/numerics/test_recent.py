@@ -88,6 +88,20 @@ def test_tables_stay_within_their_bytes(monkeypatch):
     assert all(a is b for a, b in zip(*both, strict=True))
 
 
+def test_tables_beside_compiled_programs_are_not_made_again(monkeypatch):
+    """Ten lattices of a sweep, twice in turn: more than is kept where nothing is compiled."""
+    monkeypatch.setattr(frequency_tables, "_MADE", Recent(2**27))
+    monkeypatch.setattr(frequency_tables, "_MOVED", Recent(2**28))
+    small = frequency_tables.tables(2**13, 128, 512, 32, 3, 5)
+    frequency_tables.on_device(small)
+    keys = [(2**20, 4096, 1024, 32 + 2 * j, 3, 9) for j in range(10)]
+    tables = [frequency_tables.tables(*key) for key in keys]
+    assert sum(a.nbytes for t in tables for a in t.sine + t.versine) > 2**27
+    assert all(
+        frequency_tables.tables(*key) is kept for key, kept in zip(keys, tables, strict=True)
+    )
+
+
 def test_small_arrays_take_their_places():
     """A thousand numbers are no thousand times nothing: with 128 bytes for each place 1 kB holds
     seven of them.
@@ -148,8 +162,9 @@ def test_shrink_forgets_the_least_recently_used_until_enough_is_free():
     assert made == ["a", "b", "c", "b", "a"]
 
 
-def test_large_tables_of_a_step_and_of_its_mirror_image_stay_together():
-    """Both take more than half of what is kept."""
+def test_large_tables_of_a_step_and_of_its_mirror_image_stay_together(monkeypatch):
+    """Both take more than half of what is kept where nothing is compiled."""
+    monkeypatch.setattr(frequency_tables._MADE, "most", 2**27)
     key = 2**21, 8192, 2048, 48
     one, other = (frequency_tables.tables(*key, *octaves) for octaves in ((3, 15), (15, 3)))
     assert sum(a.nbytes for a in one.sine + one.versine) > frequency_tables._MADE.most / 2

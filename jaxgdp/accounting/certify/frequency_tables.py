@@ -27,6 +27,8 @@ _MADE = Recent(2**27)  # tables for the next bucket, on the host …
 _FEW = 2**24  # … of which so many bytes stay beside large arrays
 _MOVED = Recent(2**28)  # … and on devices
 _SHARED = Shared()  # columns of both half-curves
+# beside compiled programs, whose batches go through all buckets of a sweep in turn
+_KEPT_COMPILED = 3 * 2**27
 # the same beside an accelerator, which has worked long before a table is made again or moved
 _SMALL_THERE, _KEPT_THERE = 2**24, 2**31
 
@@ -229,6 +231,8 @@ def on_device(t: Tables) -> Tables:
     accelerated = jax.default_backend() != "cpu"
     if accelerated:
         _MADE.most = _MOVED.most = _KEPT_THERE
+    else:
+        _MADE.most = _KEPT_COMPILED
     if entries(t) > (_SMALL_THERE if accelerated else _SMALL):
         return t
     where = getattr(jax.config, "jax_default_device", None)

@@ -41,6 +41,15 @@ class LossQuadrature(NamedTuple):
         """The same loss with no node beyond ``longest``."""
         return self._replace(nodes=xp.minimum(self.nodes, longest[:, None, None]))
 
+    def likely(self, log_mass: Float[Array, ""], of_q: bool) -> Float[Array, ""]:
+        """The longest step that any use exceeds with probability e^log_mass at least, by nodes, not
+        swapped: under Q or under P.
+        """
+        log_weight = self.log_weight + (self.nodes[0] if of_q else 0.0)
+        beyond = xp.cumsum(xp.exp(log_weight)[:, ::-1], axis=-1)[:, ::-1]
+        exceeded = self.uses[:, None] * beyond >= xp.exp(log_mass)
+        return xp.max(xp.where(exceeded, self.nodes[0], -xp.inf))
+
     def node_range(self) -> tuple[Array, Array]:
         """Smallest and largest node of each component, shape (sides, components)."""
         first, last, swap = self.nodes[..., 0], self.nodes[..., -1], self.reverse[:, None]

@@ -8,12 +8,16 @@ import jax
 import numpy as np
 
 from ...numerics import namespace as xp
+from ...numerics import normal
 from ...numerics.shapes import Array, Bool, Float
 from ..plan import Plan
 from .cumulants import LossQuadrature, common_unit, composed, quadrature
 from .tilts import at_depth, at_top, depths, tilt_range, weakest_usable_tilt
 from .windows import Cut, Piece, extra_depth, plan_of, window_of
 
+# −log of the part of a rate that steps have which are left out, and the part of the way to a
+# threshold that one of the others makes at least
+_HARDLY, _MOST_OF = 6.5, 0.4
 _BOTH = np.array([False, True])
 
 
@@ -62,16 +66,19 @@ def _shared(
     # a step that alone carries the sum past every threshold asked for may as well stop there: its
     # P-mass stays at that point and its other Q-mass goes to the atom at infinity. Exponential
     # tilting needs this where such steps are the likeliest way there: it would fill the window with
-    # steps beyond.
+    # steps beyond. So may one that hardly ever is so long, where one is most of the way: the depths
+    # of the far end are too deep a guess with it.
     reach = lambda longest: tilt_range(loss.cut(longest), z_floor, z_delta)
     furthest = xp.max(loss.nodes, axis=(-2, -1))
     known = known_reach[0]
+    likely = xp.where(xp.isfinite(known), xp.inf, _longest_likely(loss, z_floor, z_delta))
 
     def shorter(longest, found):
         """Where steps may stop, and on which sides that is any nearer."""
         room = 12.0 * found.spread
         room = room + xp.maximum(-composed(loss.cut(longest), 0.0 * found.tilt0)[1], 0.0)
         stop = xp.maximum(xp.where(xp.isfinite(known), known, found.threshold), 0.0) + room
+        stop = xp.where(likely < _MOST_OF * found.threshold, stop, xp.minimum(stop, likely))
         less = (stop < longest) & (stop < furthest)
         return xp.where(less, stop, longest), less
 
@@ -85,6 +92,22 @@ def _shared(
     state = whole, found, *shorter(whole, found)
     longest, found, *_ = xp.fori_loop(0, 2, shorten, state, lambda state: ~xp.any(state[3]))
     return _Shared(loss.cut(longest), common_unit(groups), *found[:4], max_neg_log_density)
+
+
+def _longest_likely(
+    loss: LossQuadrature, z_floor: Array, z_delta: Array | None
+) -> Float[Array, " sides"]:
+    """How long a single step is, at most, of all but so small a part of the rates that are asked
+    for that it does not matter; ∞ where that is not told by nodes.
+
+    Method: docs/method/tilting.md#saddle
+    """
+    longest = loss.likely(normal.log_ndtr(-z_floor) - _HARDLY, of_q=False)
+    if z_delta is not None:
+        of_q = loss.likely(normal.log_ndtr(-z_delta) - _HARDLY, of_q=True)
+        longest = xp.maximum(longest, of_q)
+    told = xp.all((loss.atomic == 0.0) & (loss.precision == 0.0))
+    return xp.where(told & ~loss.reverse, longest, xp.inf)
 
 
 def _piece(

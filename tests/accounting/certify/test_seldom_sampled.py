@@ -176,8 +176,9 @@ def test_masses_and_means_add_up(run, finer):
         assert abs(p - 1.0) <= law.error
         assert abs(m / np.expm1(run.log_never) - 1.0) <= law.error + law.near
         units = law.error / (UNIT * run.steps)
-        # (most roundings cancel of a law that is known to add up to 1)
-        assert run.steps < 10**8 or units <= 3.0
+        # (most roundings cancel of a law that is known to add up to 1; what its computed sum is
+        # off by, some tenths of a unit of each step, depends on the CPU's exponentials)
+        assert run.steps < 10**8 or units <= 3.3
         assert units <= (850.0 if finer == 1 else 300.0) and law.near <= 1e-8
 
 
