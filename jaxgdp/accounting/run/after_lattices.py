@@ -7,7 +7,7 @@ import numpy as np
 from ...mechanisms.composition import Groups
 from ...numerics.precision import with_float64
 from ..question import Answer, Question
-from . import by_jumps, by_moments, by_share
+from . import by_jumps, by_moments, by_share, share_settings
 
 
 @with_float64
@@ -25,8 +25,8 @@ def narrow_what_is_wide(groups: Groups, question: Question, found: Answer) -> No
     tight = all(mechanism.tight for mechanism, _ in groups)
     if not tight or question.keep:
         return
-    tried, seldom = by_jumps.jumps_tell(groups, question), by_share.seldom(groups)
-    little = tried | by_share.seldom(groups, by_share.LITTLE_NOISE)
+    tried, seldom = by_jumps.jumps_tell(groups, question), share_settings.seldom(groups)
+    little = tried | share_settings.seldom(groups, share_settings.LITTLE_NOISE)
     with np.errstate(all="ignore"):
         excess = [q.excess(found.results[q.name], question.rtol) for q, _ in question.asked]
         wide = np.max(excess, axis=0, initial=0.0) > 1.0

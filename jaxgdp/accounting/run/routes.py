@@ -34,6 +34,7 @@ from . import (
     executors,
     far_out,
     largest,
+    share_settings,
 )
 from .engine import MAX_SIZE, Engine
 from .executors import EAGER, Executor
@@ -68,7 +69,7 @@ def answer(
     nothing[nothing] = ~_wide(found, question, np.flatnonzero(nothing))
     adding = _by_adding(groups, question, found, left & ~nothing, progress, max_size, executor)
     left &= ~(nothing | adding)
-    seldom = left & by_share.asked_first(groups, question)
+    seldom = left & share_settings.asked_first(groups, question)
     # (jumps first: what is far from private by them is seldom so by quadratures of its loss)
     jumps = left & by_jumps.jumps_tell(groups, question)
     helped = left & ~jumps & by_jumps.jumps_help(groups, question)
@@ -281,9 +282,9 @@ def _by_steps(
 
 def _lattices_show_little(groups: tuple, question: Question) -> Array:
     """Whether settings are narrower without lattices, where anything makes them so."""
-    little = by_share.seldom(groups, by_share.LITTLE_NOISE)
+    little = share_settings.seldom(groups, share_settings.LITTLE_NOISE)
     if question.rtol < USUAL:
-        little |= by_share.hardly_ever(groups)
+        little |= share_settings.hardly_ever(groups)
     return little
 
 
