@@ -19,12 +19,11 @@ from ...mechanisms.composition import collapse_gaussians
 from ...numerics.shapes import Array, Float
 from ...numerics.threads import taking_turns
 from ...scale.local import cores
-from ..question import USUAL, Answer, Question
+from ..question import Answer, Question
 from ..steer.lattice_choice import choose, choose_each
 from ..steer.lattices import LatticeChoice, Lattices
 from ..steer.refinement import (
     DONE,
-    PIECES,
     PLAN,
     CurveTask,
     Decision,
@@ -39,6 +38,7 @@ from ..steer.refinement import (
     whole_curve,
 )
 from . import jobs
+from .allowance import Allowance
 from .background import expected
 from .batch import Batch, half_program, known_threshold
 from .executors import EAGER, Executor
@@ -50,14 +50,6 @@ from .running_brackets import RunningBrackets
 MAX_SIZE = 2**20
 # … of so many components and more, each of which has arrays of its own
 _MANY, _MAX_SIZE_OF_MANY = 3, 2**19
-# lattice points of all passes over one setting, for each quantity (of three at most), which take
-# NumPy up to 1.5 μs for each component; three times as many from rtol 1e-4 on. At the usual
-# accuracy so many in all components, of which up to four are counted: some ten seconds
-_MOST_POINTS, _MOST_USUAL, _MOST_COMPONENTS = 1.7e7, 1.2e7, 4
-_FIRST_SHARE = 0.1  # of them, that every first pass may have
-# lattice points of a first pass over a whole curve that only tells where quantities are read off
-_SCOUT = 2**22
-_UNFORESEEN = 2**15  # … of one of which nothing is foreseen
 _MANY_STEPS = 1e4  # from which on sparse lattices about a place are tried
 _NEAR = 10.0  # width over the width promised, of what is known of a place
 # part of the other order's value from which on an order may be the worse one
@@ -97,17 +89,6 @@ class FinishedPass(NamedTuple):
         spread = float(np.min(self.one.plans.spread[row]))
         several = _several(self.one.plans.jump[row])
         return found._replace(threshold=threshold, spread=spread, several=several)
-
-
-def _points(question: Question, groups: tuple) -> float:
-    """Lattice points that all passes over one setting may have: fewer of a mechanism whose cells
-    take longer, and at the usual accuracy of several components, each of which takes as long."""
-    each = max(mechanism.work_per_point() for mechanism, _ in groups)
-    most = _MOST_POINTS * (3.0 if question.rtol <= 1e-4 else 1.0)
-    if question.rtol >= USUAL and not question.keep:
-        components = sum(count.shape[-1] for _, count in collapse_gaussians(groups))
-        most = _MOST_USUAL / min(components, _MOST_COMPONENTS)
-    return most * min(max(len(question.asked), 1), 3) / each
 
 
 def _several(jump: Array) -> bool:
@@ -172,13 +153,8 @@ class Engine:
         self.started: set[tuple[int, int | None, int | None]] = set()
         self.open_tasks = np.zeros(self.number, int)
         self.finished = np.zeros(self.number, bool)
-        # setting → lattices of a whole curve that only told where quantities are read off
-        self.scouted: dict[int, Lattices] = {}
-        # settings whose whole curve is composed as finely as it takes
-        self.in_full: set[int] = set()
-        # lattice points that passes over a setting may still have
-        self.most_points = _points(question, groups) / (3.0 if places else 1.0)
-        self.points_left = np.full(self.number, self.most_points)
+        scouts, part = self.at_thresholds_only, 1.0 / 3.0 if places else 1.0
+        self.allowance = Allowance(groups, question, part, scouts)
         self.to_plan: list[Task] = []
         self.to_run: list[Task] = []
         self.places = places or {}
@@ -228,46 +204,20 @@ class Engine:
         """
         found: list[tuple[Lattices, Task]] = []
         for task in self.to_run:
-            i = task.setting
             lattices = self.first_lattices.pop(_place_of(task), None) or self.lattices_of(task)
             if task.tries == 0:
-                least = _FIRST_SHARE * self.most_points
-                lattices = lattices.within(max(self.points_left[i], least))
-                lattices = self._scouting(task, lattices)
-                if isinstance(task, CurveTask) and not self._foreseen(task):
-                    # (losses that overflow show nothing on a larger one)
-                    lattices, self.points_left[i] = lattices.within(_UNFORESEEN), 0.0
-            if self._in_vain(task, lattices):
-                self.open_tasks[i] -= 1
+                lattices = self.allowance.first(task, lattices, self._foreseen(task))
+            if not self.allowance.spend(task, lattices):
+                self.open_tasks[task.setting] -= 1
                 continue
-            self.points_left[i] -= lattices.points
             found.append((lattices, task))
         self._report_finished()
         return found
 
-    def _foreseen(self, task: CurveTask) -> bool:
+    def _foreseen(self, task: Task) -> bool:
         """Whether its plan says how long its pieces are."""
         planned = self.plans[_place_of(task)]
         return bool(np.all(np.isfinite(planned.together.plans.length[planned.row])))
-
-    def _in_vain(self, task: Task, lattices: Lattices) -> bool:
-        """Whether a pass would take more work than is left, or is the first one once more."""
-        if task.tries > 0:
-            return lattices.points > self.points_left[task.setting]
-        again = isinstance(task, CurveTask) and task.setting in self.in_full
-        return again and lattices == self.scouted.get(task.setting)
-
-    def _scouting(self, task: Task, lattices: Lattices) -> Lattices:
-        """Smaller lattices for a first pass over a whole curve whose quantities all have a
-        threshold, where their own tasks find them.
-        """
-        i = task.setting
-        if isinstance(task, PointTask) or not self.at_thresholds_only or i in self.in_full:
-            return lattices
-        smaller = lattices.within(_SCOUT)
-        if smaller != lattices:
-            self.scouted[i] = smaller
-        return smaller
 
     def _report_finished(self) -> None:
         """Tell of settings that have no task left."""
@@ -295,7 +245,8 @@ class Engine:
         """Tasks about places that are known beforehand, for each order where it has its own, and
         whole curves.
         """
-        self.in_full = set(range(self.number))
+        for setting in range(self.number):
+            self.allowance.compose_in_full(setting)
         tasks: dict[tuple, Task] = {}
         for q, own in enumerate(self.at_threshold):
             places = self.places.get(self._name(q), np.zeros(0))
@@ -542,31 +493,25 @@ class Engine:
         i = task.setting
         if isinstance(task, PointTask):
             wide = decision.action == DONE and excess[task.quantity] > 1.0
-            in_vain = excess[task.quantity] <= _NEAR and self._of_many_tilts(i)
+            in_vain = excess[task.quantity] <= _NEAR and self.allowance.of_many_tilts(i)
             return self._whole_curve_again(i) if wide and not in_vain else []
         if task.tries > 0 or self.question.keep:
             return []
         own = [q for q, own in enumerate(self.at_threshold) if own]
         found = self._at_thresholds(done, row, own, excess)
-        if not found and np.any(excess > 1.0) and i in self.scouted:
+        if not found and np.any(excess > 1.0) and self.allowance.scouted(i):
             return self._whole_curve_again(i)
         return found
-
-    def _of_many_tilts(self, setting: int) -> bool:
-        """Whether the whole curve of a setting has as many tilts as there may be: what is known of
-        a place already, by whatever means, is more than lattices of all of them show.
-        """
-        scouted = self.scouted.get(setting)
-        return scouted is not None and scouted.pieces == PIECES[-1]
 
     def _whole_curve_again(self, setting: int) -> list[Task]:
         """The whole curve of a setting whose thresholds were not enough, unless it was composed as
         finely as it takes.
         """
         once = (setting, None, None) in self.started
-        if setting in self.in_full or (once and setting not in self.scouted):
+        if once and not self.allowance.scouted(setting):
             return []
-        self.in_full.add(setting)
+        if not self.allowance.compose_in_full(setting):
+            return []
         return [whole_curve(setting, self.steps[setting], self.rules)]
 
     def _at_thresholds(
