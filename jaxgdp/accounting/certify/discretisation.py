@@ -187,13 +187,12 @@ def _of_one_total(
 
     Method: docs/method/rounding.md#total
     """
-    mass, exponent = total.mass, tilt * ell
-    small = xp.abs(exponent) < 1.0
-    near = xp.where(small, exponent, 0.0)
+    mass, small = total.mass, xp.abs(tilt * ell) < 1.0
+    near = xp.where(small, tilt * ell, 0.0)
     tilted = weights.weight * xp.exp(weights.log_total)
     more, additions = sum_of_rows(xp.where(small, mass * xp.expm1(near), tilted - mass))
     # (near ones: |e^x − 1| and |x|·e^x are at most e·|x|)
-    size = xp.where(small, np.e * mass * xp.abs(near), tilted * (1.0 + xp.abs(exponent)) + mass)
+    size = xp.where(small, np.e * mass * xp.abs(near), tilted * (1.0 + xp.abs(tilt * ell)) + mass)
     rounded = UNIT * xp.sum(size * (total.roundoff + NEAR_TERM + additions))
     rounded = rounded + moved * xp.exp(weights.log_total)
     return _log_total(more - total.missing, rounded + 2.0 * UNIT * total.missing + total.error)
@@ -208,17 +207,18 @@ def _of_both_totals(
 
     Method: docs/method/rounding.md#total
     """
-    mass, exponent, s = total.mass, tilt * ell, xp.abs(tilt)
-    small = xp.abs(exponent) < 1.0
-    near = xp.where(small, exponent, 0.0)
+    mass, s, small = total.mass, xp.abs(tilt), xp.abs(tilt * ell) < 1.0
+    near = xp.where(small, tilt * ell, 0.0)
     tilted = weights.weight * xp.exp(weights.log_total)
-    of_q = tilt * mass * xp.expm1(xp.minimum(ell, 600.0))
-    terms = xp.where(small, mass * xp.expm1(near), tilted - mass) - of_q
+    terms = xp.where(small, mass * xp.expm1(near), tilted - mass)
+    terms = terms - tilt * mass * xp.expm1(xp.minimum(ell, 600.0))
     more, additions = sum_of_rows(terms)
     # what the terms are made of: each to some units of its own size
-    size = xp.where(small, np.e * mass * xp.abs(near), tilted * (1.0 + xp.abs(exponent)) + mass)
+    size = xp.where(small, np.e * mass * xp.abs(near), tilted * (1.0 + xp.abs(tilt * ell)) + mass)
+    del small, near, tilted
     size = size + s * mass * xp.abs(ell) * xp.exp(xp.clip(ell, 0.0, 600.0))
     rounded = xp.sum(size * NEAR_TERM + xp.abs(terms) * (total.roundoff + additions + 2.0))
+    del terms, size
     # |f'| = s·|e^{sy} − e^y|, y up to so far away
     gap = _reach(ell)
     far = xp.abs(ell) + gap
@@ -296,16 +296,16 @@ def dominating_weights(
     del weight
     if sums_to_one and change is None:
         total = _total_of_dominating(cells, below, mass)
-        del below, mass
+        del mass
         weights = _by_total(weights, total._replace(at_infinity=at_infinity), ell, tilt)
     return weights, at_infinity
 
 
 def _split(
     cells: Cells, ell: Float[Array, " points"], tilt: Float[Array, ""], log_scale: Float[Array, ""]
-) -> tuple[Float[Array, " points"], Float[Array, " points"], Float[Array, " points"]]:
-    """Tilted masses of the points, the masses themselves, and the log of what each point takes from
-    the cell below it.
+) -> tuple[Float[Array, " points"], Float[Array, " points"], Float[Array, ""]]:
+    """Tilted masses of the points, the masses themselves, and the log of what the first point takes
+    from the cell below it.
 
     Of the cell below a point goes up what connect-the-dots moves there, of the cell above it the
     rest.
@@ -319,7 +319,7 @@ def _split(
     dropped = cells.dropped + xp.zeros_like(cells.up)
     stays = 1.0 - share[1:] - xp.concatenate([dropped, xp.zeros(1)])
     put = lambda base: xp.exp(below + base) * share[:-1] + xp.exp(log_x[1:] + base) * stays
-    return put(tilt * ell - log_scale), put(0.0), below
+    return put(tilt * ell - log_scale), put(0.0), below[0]
 
 
 def _too_wide(log_y: Float[Array, " cells"], ell: Float[Array, " points"]) -> Float[Array, ""]:
@@ -331,16 +331,16 @@ def _too_wide(log_y: Float[Array, " cells"], ell: Float[Array, " points"]) -> Fl
 
 
 def _total_of_dominating(
-    cells: Cells, below: Float[Array, " points"], mass: Float[Array, " points"]
+    cells: Cells, below: Float[Array, ""], mass: Float[Array, " points"]
 ) -> _Total:
     """What is known of the P-masses ``mass`` that connect-the-dots leaves on the lattice;
-    ``below``: log of what it takes from the cell below each point.
+    ``below``: log of what it takes from the cell below the first point.
 
     Method: docs/method/rounding.md#total
     """
     of_both = lambda a: xp.maximum(a[:-1], a[1:])
     x, dropped = xp.exp(cells.log_x), cells.dropped + xp.zeros_like(cells.up)
-    parts = xp.append(dropped * x[1:-1], x[0] - xp.exp(below[0]))
+    parts = xp.append(dropped * x[1:-1], x[0] - xp.exp(below))
     taken = xp.append(dropped * x[1:-1], x[0])
     room = xp.append(cells.roundoff[1:-1], cells.roundoff[0]) + (len(taken) + 4.0)
     zero = xp.zeros(1)
@@ -390,6 +390,7 @@ def attack_weights(
             largest,
             cells.uncertain,
         )
+        del log_tilted
         if not sums_to_one:
             return weights
         missing = xp.exp(log_missing)
@@ -398,14 +399,19 @@ def attack_weights(
         total = _Total(xp.exp(log_mass), missing, missing * room, roundoff, 2.0 * jitter)
         return _by_total(weights, total, ell, s)
 
-    cell = xp.arange(cells.log_x.shape[0])
-    log_x = xp.where(cell == 0, _without(cells.log_x[0], cells.log_p_minus), cells.log_x)
-    # (where TPR is summed itself, what is uncertain of the last cell is left out of it: under a
-    # steep tilt it would be more than everything else)
-    last = _without(cells.log_y[-1], cells.log_q_plus, tilt >= 1.0)
-    log_y = xp.where(cell == ell.shape[0], last, cells.log_y)
-    of_p = tilted(log_x, tilt, cells.log_p_minus)
-    return of_p, tilted(log_y, tilt - 1.0, cells.log_q_plus)
+    def of_x():
+        first = xp.arange(cells.log_x.shape[0]) == 0
+        return xp.where(first, _without(cells.log_x[0], cells.log_p_minus), cells.log_x)
+
+    def of_y():
+        last = xp.arange(cells.log_x.shape[0]) == ell.shape[0]
+        # (where TPR is summed itself, what is uncertain of the last cell is left out of it: under a
+        # steep tilt it would be more than everything else)
+        mass = _without(cells.log_y[-1], cells.log_q_plus, tilt >= 1.0)
+        return xp.where(last, mass, cells.log_y)
+
+    of_p = tilted(of_x(), tilt, cells.log_p_minus)
+    return of_p, tilted(of_y(), tilt - 1.0, cells.log_q_plus)
 
 
 def _without(

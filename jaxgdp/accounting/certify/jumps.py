@@ -101,11 +101,13 @@ def compose_jumps(
     noise = _noise(weights, count, parts, more, size)
     escaped = escaped_mass(w, count, offset, size, window)
     escaped = escaped + _no_jump(parts, count, window, offset, left, from_point)
+    del parts
     # (in one expression: NumPy rounds a product of complex numbers another way where neither is
     # kept)
     spectrum = shifted(xp.ones_like(more.power), more.angle, window.start, size) * xp.complex(
         more.re, more.im
     )
+    del more
     blocks = block_sums(spectrum, window.tilt, window.h, size, block)
     sum_error = UNIT * block_units(block, window.tilt * window.h * block)
     return Composed(*blocks, *normalisation(weights, count), noise, escaped, sum_error)
@@ -187,17 +189,21 @@ def _noise(
     own = one_output(size) * jumping + xp.sum(jump * weights.error, axis=-1)
     small_error = single + parts.log_small.error
     jump_error = own[:, None] * inverse
+    del single, inverse  # (lattices are long)
     # (a quotient by what is off by a share e of at most ½: 1/(1 − e) ≤ 1 + 2e)
     divided = xp.sqrt(re * re + im * im) * (small_error + _QUOTIENT * UNIT)
     moved = (jump_error + divided) * (1.0 + 2.0 * small_error)
+    del divided
     least = xp.maximum(xp.sqrt((1.0 + re) ** 2 + im * im), 1e-100)
     small, ratio = (
         xp.matmul(count, of) for of in (small_error, moved / least + parts.log_ratio.error)
     )
+    del moved
     known = (small < 0.5) & (ratio < 1.0)
     small, ratio = (growth_less_one(xp.where(known, growth, 0.0)) for growth in (small, ratio))
     error = more.size * (small + made) + more.whole * (1.0 + small) * ratio
     error = error + xp.where(more.tame, 0.0, (more.power + more.whole) * (small + made))
+    del small, ratio
     most = _largest_powers(count, more, small_error, (small_error + jump_error) / least)
     error = xp.where(known, error, more.size + most)
     # (of the transform back all numbers together are known)

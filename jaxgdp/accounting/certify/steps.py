@@ -151,6 +151,8 @@ def _component(
     upper, lost = dominating_weights(
         cells, ell, gap, tilt, log_scale, change, mechanism.sums_to_one
     )
+    # (labels take nothing of how cells are split: long lattices have no room for what is not used)
+    cells = cells._replace(up=xp.zeros(()), dropped=0.0, share_error=0.0)
     member = mechanism.lower_bound_member()
     attacked = (
         cells if member is mechanism else _oriented(member.cells(read, end), read, end, reverse)

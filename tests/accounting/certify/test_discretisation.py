@@ -181,11 +181,11 @@ def test_total_of_large_losses_is_as_exact_as_stated(sigma, s):
 
 
 def _masses(cells, ell):
-    """What connect-the-dots takes from the cell below each point, and leaves there."""
+    """What connect-the-dots takes from the cell below the first point, and leaves at each."""
     below = np.append(min(cells.log_y[0] - ell[0], cells.log_x[0]), cells.log_x[1:-1])
     share = np.concatenate([[1.0], cells.up, [0.0]])
     stays = 1.0 - share[1:] - np.append(cells.dropped + np.zeros(len(ell) - 1), 0.0)
-    return below, np.exp(below) * share[:-1] + np.exp(cells.log_x[1:]) * stays
+    return below[0], np.exp(below) * share[:-1] + np.exp(cells.log_x[1:]) * stays
 
 
 def test_total_of_a_step_of_many_is_known_beyond_its_splits():
