@@ -64,12 +64,21 @@ def narrow(
     return told
 
 
+class OneOrder(NamedTuple):
+    """Settings of which one order shows nothing where both count, so that their numbers are those
+    of the other one.
+    """
+
+    adding: Bool[np.ndarray, " settings"]
+    removing: Bool[np.ndarray, " settings"]
+
+
 @with_float64
-def adding_left(
+def one_order_left(
     groups: Groups, question: Question, some: Bool[np.ndarray, " settings"]
-) -> Bool[np.ndarray, " settings"]:
+) -> OneOrder:
     """Those of ``some`` settings of which removing a record shows nothing where both orders count,
-    and adding one may: their numbers are those of adding.
+    and adding one may, or the other way round, far within the largest loss of adding one.
 
     Args:
         groups, question: of the whole batch.
@@ -77,19 +86,36 @@ def adding_left(
 
     Method: docs/method/adjacency.md#symmetrisation
     """
-    number = len(some)
+    number, none = len(some), np.zeros(len(some), bool)
     known = [known_threshold(quantity, at, number) for quantity, at in question.asked]
     worse = all(quantity.worse_of_orders for quantity, _ in question.asked)
     near = [threshold for threshold in known if threshold is not None]
     both = question.adjacency is Adjacency.ADD_REMOVE and not question.keep
     if not (both and worse and near and len(near) == len(known)):
-        return np.zeros(number, bool)
+        return OneOrder(none, none)
     threshold, parts = np.min(near, axis=0), EAGER.parts(groups)
     # (where adding shows nothing, removing was looked at by ``narrow``)
     some = some & (threshold > 0.0) & (threshold < parts.largest_minus)
     one = replace(question, adjacency=Adjacency.REMOVE)
     plus, minus = _log_deltas(groups, one, threshold, parts, some)
-    return some & (plus <= _NOTHING) & (minus > _NOTHING)
+    adding = some & (plus <= _NOTHING) & (minus > _NOTHING)
+    return OneOrder(adding, _removing_left(groups, threshold, some & ~adding))
+
+
+def _removing_left(
+    groups: Groups, threshold: Array, some: Bool[np.ndarray, " settings"]
+) -> Bool[np.ndarray, " settings"]:
+    """Settings of which adding a record shows nothing: sums of losses are never as small."""
+    runs, found = _sampled(groups), np.zeros(len(some), bool)
+    _, sigma, p, steps = runs
+    with np.errstate(all="ignore"):
+        deviation = p * np.sqrt(steps * np.expm1(sigma**-2.0))
+        far = threshold[runs.row] >= np.sqrt(-2.0 * _NOTHING) * deviation
+    for k in np.flatnonzero(some[runs.row] & far):
+        row, sigma, p, steps = int(runs.row[k]), *(float(a[k]) for a in runs[1:])
+        at = float(threshold[row])
+        found[row] = truncated_moments.log_delta_adding(sigma, p, steps, at, _NOTHING) <= _NOTHING
+    return found
 
 
 def with_nothing(answer: Answer) -> Answer:

@@ -67,8 +67,8 @@ def answer(
     found = RunningBrackets(number, question)
     nothing = left & far_out.narrow(groups, question, found, left)
     nothing[nothing] = ~_wide(found, question, np.flatnonzero(nothing))
-    adding = _by_adding(groups, question, found, left & ~nothing, progress, max_size, executor)
-    left &= ~(nothing | adding)
+    alone = _by_one_order(groups, question, found, left & ~nothing, progress, max_size, executor)
+    left &= ~(nothing | alone)
     seldom = left & share_settings.asked_first(groups, question)
     # (jumps first: what is far from private by them is seldom so by quadratures of its loss)
     jumps = left & by_jumps.jumps_tell(groups, question)
@@ -81,7 +81,7 @@ def answer(
     if executor not in (None, EAGER) and np.count_nonzero(plain) > SEVERAL:
         return _side_by_side(groups, question, plain, progress, max_size, executor)
     # a curve in closed form needs no lattice, nor do most very long runs
-    rows = np.flatnonzero(~(left | nothing | adding))
+    rows = np.flatnonzero(~(left | nothing | alone))
     if len(rows):
         closed = [each for each in known if each is not None]
         found.put(rows, closed_forms.answer(closed, question.take(rows, number)))
@@ -95,7 +95,7 @@ def answer(
     _by_pieces(groups, question, found, left, (left | long.hopeless) & ~counted, max_size)
     some = jumps | helped
     _by_steps(groups, question, found, some, counted, seldom, left, max_size, executor)
-    progress(int(np.count_nonzero(~left & ~adding)))
+    progress(int(np.count_nonzero(~left & ~alone)))
     others = np.flatnonzero(left)
     if len(others):
         part = take(groups, others), question.take(others, number)
@@ -142,7 +142,7 @@ def _side_by_side(
     return found.answer()
 
 
-def _by_adding(
+def _by_one_order(
     groups: tuple,
     question: Question,
     found: RunningBrackets,
@@ -151,16 +151,17 @@ def _by_adding(
     max_size: int,
     executor: Executor | None,
 ) -> np.ndarray:
-    """Put brackets of those of ``some`` settings of which removing a record shows nothing, as they
-    are of adding one alone; which ones these are.
+    """Put brackets of those of ``some`` settings of which one order shows nothing, as they are of
+    the other one alone; which ones these are.
     """
-    adding = far_out.adding_left(groups, question, some)
-    rows = np.flatnonzero(adding)
-    if len(rows):
-        own = replace(question.take(rows, len(some)), adjacency=Adjacency.ADD)
-        alone = answer(take(groups, rows), own, progress, max_size, executor)
-        found.put(rows, far_out.with_nothing(alone))
-    return adding
+    left = far_out.one_order_left(groups, question, some)
+    for order, those in ((Adjacency.ADD, left.adding), (Adjacency.REMOVE, left.removing)):
+        rows = np.flatnonzero(those)
+        if len(rows):
+            own = replace(question.take(rows, len(some)), adjacency=order)
+            alone = answer(take(groups, rows), own, progress, max_size, executor)
+            found.put(rows, far_out.with_nothing(alone))
+    return left.adding | left.removing
 
 
 def _by_share(

@@ -39,7 +39,7 @@ _LEAVES, _NEARLY_ALL, _NOTHING = 0.3, 0.9, 0.97
 _FIRST, _PRODUCTS_NEXT = Points(1.0, 2), 5e9
 _MOST_LEVELS = 5  # about a place
 _MANY_RARE = 100.0  # expected steps with the record, from which on most of them are not large
-_UNSEEN = 1e-260  # number up to which tests are not kept
+_UNSEEN = 1e-290  # number up to which tests are not kept
 
 
 class _Look(NamedTuple):

@@ -17,6 +17,7 @@ from jaxgdp.accounting.certify.curve import GaussianParts
 from jaxgdp.accounting.certify.seldom_sampled import Focus, Run, curve, laws
 from jaxgdp.accounting.question import Question
 from jaxgdp.accounting.run import routes
+from jaxgdp.mechanisms.random_allocation import dyadic_sum, pairwise_convolution
 from jaxgdp.numerics.errors import NORMAL_TAIL, SELDOM, UNIT
 from jaxgdp.quantities.registry import REGISTRY
 
@@ -150,6 +151,57 @@ def test_deep_tails_of_two_steps(sigma, p, depth):
     exact, width = _deep_tails_agree(sigma, p, depth)
     assert -600.0 < exact < -250.0
     assert width < 0.6
+
+
+def test_deepest_tails_of_two_steps():
+    exact, width = _deep_tails_agree(3.3, 2e-4, 33.9)
+    assert -670.0 < exact < -660.0
+    assert width < 0.2
+
+
+@pytest.mark.parametrize(
+    ("sigma", "p", "steps", "epsilon"),
+    [(1.47891, 1.0454573e-8, 17165, 6.1621), (3.0, 1e-9, 1000, 1.6e-4), (0.9, 1e-12, 10**6, 12.6)],
+)
+def test_rates_next_to_the_least_doubles(sigma, p, steps, epsilon):
+    """T times δ of one step: two of them hardly ever are large, and all others, whose losses have a
+    deviation of 1e-6 at most, move it by less than 1e-6 of itself."""
+    found = jaxgdp.measure(
+        jaxgdp.dpsgd(sigma, p, steps), "delta", epsilon=epsilon, adjacency="remove"
+    )
+    with mpmath.workdps(60):
+        s, q, e = map(mpmath.mpf, (sigma, p, epsilon))
+        z = s * mpmath.log((mpmath.expm1(e) + q) / q) + 1 / (2 * s)
+        tail = lambda x: mpmath.erfc(x / mpmath.sqrt(2)) / 2
+        one = (1 - q) * tail(z) + q * tail(z - 1 / s) - mpmath.exp(e) * tail(z)
+        exact = steps * one
+        assert 1e-296 < exact < 1e-280
+        assert found.delta.lower <= exact * (1 + 1e-6) and exact * (1 - 1e-6) <= found.delta.upper
+    assert found.status["delta"] == 0
+
+
+def test_sums_of_products_that_are_no_doubles_are_off_by_a_least_one_each():
+    """Exact fractions: what is off beside the share that is counted is at most a least double for
+    each product, which is what is lost of a run of one step.
+    """
+    rng = np.random.default_rng(0)
+    a, b = (10.0 ** rng.uniform(-180.0, -130.0, n) for n in (40, 30))
+    found = pairwise_convolution.convolve(a, b, 129)
+    least = Fraction(5, 10**324)
+    for k in range(len(found)):
+        terms = [(i, k - i) for i in range(len(a)) if 0 <= k - i < len(b)]
+        exact = sum((Fraction(a[i]) * Fraction(b[j]) for i, j in terms), Fraction(0))
+        share = pairwise_convolution.units(40, 129) * Fraction(UNIT)
+        assert abs(Fraction(float(found[k])) - exact) <= share * exact + len(terms) * least
+    tally = dyadic_sum.Tally(usual=40.0 * 30.0)
+    assert not laws._flushed()
+    assert laws._lost(Run(1.0, 0.1, 1), tally) >= 40 * 30 * float(least)
+
+
+def test_more_is_lost_where_least_doubles_are_made_0(monkeypatch):
+    usual = laws._lost(Run(1.0, 0.1, 1000), dyadic_sum.Tally())
+    monkeypatch.setattr(laws, "_flushed", lambda: True)
+    assert laws._lost(Run(1.0, 0.1, 1000), dyadic_sum.Tally()) == pytest.approx(2.0**52 * usual)
 
 
 @pytest.mark.nightly

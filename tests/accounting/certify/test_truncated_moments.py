@@ -68,5 +68,38 @@ def test_moments_are_above_those_by_quadrature_and_near_them():
             ratio = lambda x: 1 + mpf(p) * mp.expm1(x / mpf(sigma) - 1 / (2 * mpf(sigma) ** 2))
             places = [-12, -5, -2, 0, 2, 5, 8, 11, float(z[-1])]
             exact = mp.quad(lambda x: mp.npdf(x) * (ratio(x) ** mpf(order) - 1), places)  # noqa: B023
-        found = terms.moment(order)
+        found = np.expm1(terms.log_moment(order))
         assert float(exact) <= found <= float(exact) + 2e-3 * order * p
+
+
+def test_moments_of_losses_below_0_are_above_those_by_quadrature_and_near_them():
+    """Of little noise the loss is below 0 in all cells, and beyond them, too."""
+    for sigma, p, orders in ((1.5, 0.01, (1.0, 17.0, 800.0)), (0.05, 0.3, (1.0, 4.0))):
+        terms = truncated_moments._Terms(sigma, p, truncated_moments._body(), falling=True)
+        for order in orders:
+            with mp.workdps(40):
+                s, q = mpf(sigma), mpf(p)
+                ratio = lambda x: 1 + q * mp.expm1(x / s - 1 / (2 * s * s))  # noqa: B023
+                value = lambda x: mp.npdf(x) * (ratio(x) ** -mpf(order) - 1)  # noqa: B023
+                exact = mp.quad(value, [-40, -12, -9, -5, -2, 0, 2, 5, 8, 9, 10, 11, 12, 20, 40])
+            found = np.expm1(terms.log_moment(-order))
+            assert float(exact) <= found <= float(exact) + 4e-3 * max(order * p, abs(float(exact)))
+
+
+@pytest.mark.parametrize("wanted", [-5.0, -40.0, -690.0])
+@pytest.mark.parametrize("part", [0.05, 0.5, 0.97])
+@pytest.mark.parametrize("sigma, p", [(0.05, 0.2), (0.3, 1e-6), (0.8, 0.3), (2.0, 0.01)])
+def test_bound_of_adding_is_above_one_use(sigma, p, part, wanted):
+    epsilon = -part * float(np.log1p(-p))
+    bound = truncated_moments.log_delta_adding(sigma, p, 1.0, epsilon, wanted)
+    with mp.workdps(60):
+        s, q, e = map(mpf, (sigma, p, epsilon))
+        z = -_place(s, q, -e)  # (of the tail below)
+        exact = _tail(z) - mp.exp(e) * ((1 - q) * _tail(z) + q * _tail(z + 1 / s))
+        assert bound >= mp.log(exact)
+
+
+def test_few_large_sums_are_bounded_by_their_logs():
+    """(1 + x)^T of two steps, and not e^{Tx}: each would have to be 28 deviations out."""
+    bound = truncated_moments.log_delta(22.361, 0.020392, 2.0, 0.10489, -690.8)
+    assert -2.0 * 29.0**2 / 2.0 <= bound <= -690.8

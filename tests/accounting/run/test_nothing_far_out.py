@@ -25,6 +25,7 @@ NOTHING = [
     (3.69, 2.48e-5, 712353, 3.457, "remove"),
     (13.03, 0.005, 37, 0.674, "remove"),
     (2.53, 2.53e-8, 979680174, 18.56, "remove"),
+    (22.361, 0.020392, 2, 0.10489, "remove"),
 ]
 
 
@@ -50,6 +51,20 @@ def test_delta_far_out_of_some_settings_leaves_others_as_they_are():
     alone = jaxgdp.measure(jaxgdp.dpsgd(1.0, 0.01, 1000), "delta", epsilon=0.5, executor="eager")
     assert found.upper[0] <= 1e-300 and found.upper[2] <= 1e-300
     assert (found.lower[1], found.upper[1]) == (alone.delta.lower, alone.delta.upper)
+
+
+def test_delta_of_both_orders_is_that_of_removing_where_adding_shows_nothing():
+    """Within the largest loss of adding a record, but 48 deviations out: that alone took a curve
+    and a lattice in vain, and its upper side was 6e-100.
+    """
+    run = jaxgdp.dpsgd(2.96301, 6.8096e-5, 100459)
+    both, removing = (_answer(run, "delta", 0.3586, order) for order in ("add_remove", "remove"))
+    low, high = both.results["delta"].lower[0], both.results["delta"].upper[0]
+    assert (low, high) == (removing.results["delta"].lower[0], removing.results["delta"].upper[0])
+    assert 5e-147 < low <= high <= 1.001 * low
+    some = jaxgdp.measure(run, "delta", epsilon=[0.3586, 0.05], adjacency="add_remove").delta
+    assert some.upper[1] <= 1.001 * some.lower[1]
+    assert some.lower[0] == low and 1e-15 < some.lower[1] <= some.upper[1]
 
 
 def test_curve_far_out_holds_its_bound_from_the_threshold_on_and_nothing_before():

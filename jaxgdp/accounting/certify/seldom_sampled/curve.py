@@ -18,8 +18,11 @@ from . import laws
 from .laws import Law
 from .layout import Focus, Products, Run
 
-# of tests that are kept, absolute or given the record
-_LEAST_TPR, _LEAST_MASS, _LEAST_FPR = math.log(1e-275), math.log(1e-280), math.log(1e-280)
+# logs of the least rates of tests that are kept: those that lead to a rejection, what is carried of
+# those given the record, and those of an error; and of how many times as much as products that are
+# no doubles are off by
+_LEAST_TPR, _LEAST_MASS, _LEAST_FPR = math.log(1e-292), math.log(1e-299), math.log(1e-298)
+_DIGITS = math.log(1e17)
 # (finer accuracies, and what is left wide, ask again)
 _CURVES = Recent(most=2**25)
 _ROOM = 8.0  # units of what half a dozen operations make of a log, for its size and 1
@@ -76,8 +79,8 @@ def _half_curves(run: Run, finer: float, faint: float, focus: Focus | None = Non
     found = [
         _removed(plus, run, 1.0),
         _with_end(_added(minus, run, 1.0), run, above),
-        _removed(_kept(below_plus, _LEAST_MASS - _log_mean(run)), run, -1.0),
-        _added(_kept(below_minus), run, -1.0),
+        _removed(_kept(below_plus, run, below, removing=True), run, -1.0),
+        _added(_kept(below_minus, run, below, removing=False), run, -1.0),
     ]
     sums = above.tally, below.tally
     products = Products(*(sum(getattr(t, kind) for t in sums) for kind in ("usual", "finer")))
@@ -110,12 +113,21 @@ def _columns(loss: Array, log_q: Array, law: Law, run: Run) -> Columns:
     return Columns(loss, law.log_p, log_q, law.error, law.near, (0.0, law.most_off), rounded)
 
 
-def _kept(half: Vertices, least: float = -math.inf) -> Vertices:
+def _kept(half: Vertices, run: Run, below: Law, removing: bool) -> Vertices:
     """Tests of which no rate is so small that what was not counted matters, with what was not
     counted in rates from above.
+
+    Method: docs/method/seldom.md#seldom-least
     """
-    deep = (half.log_tpr < max(_LEAST_TPR, least)) | (half.log_alpha < _LEAST_FPR)
-    faint = math.log(laws.FAINT)
+    # (what is carried of the record's mass is (1 − p)^−T − 1 in all)
+    lost, mean = math.log(below.lost), _log_mean(run)
+    of_record = lost + run.log_never - mean
+    if removing:
+        tpr, fpr = max(_LEAST_MASS - mean, of_record + _DIGITS), _LEAST_FPR
+    else:
+        tpr, fpr = lost + math.log(len(below.s)) + _DIGITS, max(_LEAST_MASS - mean, _LEAST_FPR)
+    deep = (half.log_tpr < max(tpr, _LEAST_TPR)) | (half.log_alpha < fpr)
+    faint = np.logaddexp(math.log(laws.FAINT), of_record)
     return half._replace(
         log_alpha=np.minimum(np.logaddexp(half.log_alpha, faint), 0.0),
         log_beta=np.minimum(np.logaddexp(half.log_beta, faint), 0.0),

@@ -25,10 +25,11 @@ _STEEPEST = 10.0  # how far the log of an integrand may move in a cell
 _TOGETHER = 2**13  # cells whose integrands are taken at once
 _LOG_UNITS, _NODE_UNITS = SELDOM
 _MEAN, _MOST_OFF = 1.01, 1e-3  # times a mean over masses that are off by at most so much
-_DROPPED = 1e-295  # Q-mass of a point that is not worth keeping
-_SAME_LABEL = 1e-285  # mass given the record of labels far up that are one label
-LOST = 1e-300  # of the null's mass, of all products that are no doubles
-FAINT = 1e-290  # share of all runs with the record that have it too often to be counted
+_DROPPED = 1e-302  # Q-mass of a point that is not worth keeping
+_SAME_LABEL = 1e-301  # mass given the record of labels far up that are one label
+FAINT = 1e-302  # share of all runs with the record that have it too often to be counted
+# products and sums beside the products that are counted, and how often all of them count at most
+_OTHERS, _COPIES = 1e8, 4.0
 
 
 class Law(NamedTuple):
@@ -44,6 +45,8 @@ class Law(NamedTuple):
         near: bound on that of the ratio of both.
         most_off: bound on what ``near`` makes of any sum of masses given the record.
         tally: products that the sums took.
+        lost: bound on what all products that are no doubles are off by, of the null's mass, and,
+            times (1 − p)^−T, of what is carried of the record's.
     """
 
     s: Float[Array, " points"]
@@ -55,6 +58,23 @@ class Law(NamedTuple):
     near: float
     most_off: float
     tally: dyadic_sum.Tally
+    lost: float
+
+
+def _flushed() -> bool:
+    """Whether what is smaller than the least double with all digits is made 0."""
+    return float(np.multiply(np.finfo(float).tiny, 0.25)) == 0.0
+
+
+def _lost(run: Run, tally: dyadic_sum.Tally) -> float:
+    """What products that are no doubles are off by, in all: each by a least double, or by the least
+    one with all digits where what is smaller is made 0.
+
+    Method: docs/method/seldom.md#seldom-least
+    """
+    info = np.finfo(float)
+    least = float(info.tiny if _flushed() else info.smallest_subnormal)
+    return _COPIES * run.steps * (tally.usual + tally.finer + _OTHERS) * least
 
 
 def _apart(run: Run, error: float, each: float) -> tuple[float, float, float]:
@@ -214,14 +234,16 @@ def dominating(run: Run, finer: float = 1.0, faint: float = 0.0, focus: Focus | 
     logs = float(np.max(x)) + abs(run.log_odds) + run.tau * (40.0 + run.tau)
     each = (_LOG_UNITS * logs + _NODE_UNITS) * UNIT
     # (points are off by ``each``, and with them the mass of runs with the record)
-    lost = plus / whole + run.steps * math.exp(run.log_odds) * each
+    least = _lost(run, tally)
+    lost = plus / whole + run.steps * math.exp(run.log_odds) * each + least
     errors = _apart(run, roundings.error(math.log(whole), lost, total.law.error), each)
-    faint = max(FAINT * math.expm1(run.log_never), LOST)
+    faint = FAINT * math.expm1(run.log_never) + least * math.exp(run.log_never)
     with np.errstate(divide="ignore"):
         log_q = np.log(q)
         room = (1.0 + 1e-9) * (1.0 + total.law.error)
-        ends = min(np.log(minus * room + LOST), 0.0), np.log(plus * room + faint)
-    return Law(s, log_q - s, log_q + np.log(-np.expm1(-s)), *map(float, ends), *errors, tally)
+        ends = min(np.log(minus * room + least), 0.0), np.log(plus * room + faint)
+    ends = map(float, ends)
+    return Law(s, log_q - s, log_q + np.log(-np.expm1(-s)), *ends, *errors, tally, least)
 
 
 def _one_above(
@@ -347,7 +369,8 @@ def attack(run: Run, finer: float = 1.0, faint: float = 0.0, focus: Focus | None
 
     law = dyadic_sum.by_parts(_Below(start), run.steps, join).law
     s, (p, m) = law.flat()
+    lost = _lost(run, tally)
     with np.errstate(divide="ignore"):
-        log_p, log_m = np.log(p + LOST), np.log(m)
-    error = roundings.error(math.log(math.fsum(p)), LOST * len(p), law.error)
-    return Law(s, log_p, log_m, -np.inf, -np.inf, *_apart(run, error, law.apart), tally)
+        log_p, log_m = np.log(p + lost), np.log(m)
+    error = roundings.error(math.log(math.fsum(p)), lost * len(p), law.error)
+    return Law(s, log_p, log_m, -np.inf, -np.inf, *_apart(run, error, law.apart), tally, lost)
